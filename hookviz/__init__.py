@@ -85,8 +85,8 @@ if TYPE_CHECKING:
     from hookviz.hooking.summary import summary
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens, LensResult
+    from hookviz.lenses.contract.many_images import stream_lens
     from hookviz.lenses.contract.running import list_lenses, run_lens
-    from hookviz.lenses.contract.streaming import stream_lens
     from hookviz.measurements import (
         ablate_channels,
         channel_maps,
@@ -113,8 +113,7 @@ if TYPE_CHECKING:
     from hookviz.synthesis.maximizing import Synthesis, maximize
     from hookviz.synthesis.settings import SynthesisMethod
     from hookviz.training.clipping import clip_gradients
-    from hookviz.training.lightning_callback import lightning_callback
-    from hookviz.training.recording import record
+    from hookviz.training.recording import lightning_callback, record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
     from hookviz.training.watching import BadTensor, BadTensorError, watch
     from hookviz.types import (
@@ -325,8 +324,8 @@ _HOMES = {
     "hooking.summary": ("summary",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens", "LensResult"),
+    "lenses.contract.many_images": ("stream_lens",),
     "lenses.contract.running": ("list_lenses", "run_lens"),
-    "lenses.contract.streaming": ("stream_lens",),
     "measurements": (
         *("ablate_channels", "channel_maps", "conv_kernels", "gradient_flow", "layer_gradient"),
         *("network_health", "region_selectivity", "trace_execution", "verify"),
@@ -346,8 +345,7 @@ _HOMES = {
     "synthesis.maximizing": ("Synthesis", "maximize"),
     "synthesis.settings": ("SynthesisMethod",),
     "training.clipping": ("clip_gradients",),
-    "training.lightning_callback": ("lightning_callback",),
-    "training.recording": ("record",),
+    "training.recording": ("lightning_callback", "record"),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),
     "training.watching": ("BadTensor", "BadTensorError", "watch"),
     "ui.serving.local_app": ("Explorer",),

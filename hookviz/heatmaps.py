@@ -25,7 +25,7 @@ from hookviz.lenses import occlusion as occlusions
 from hookviz.lenses import saliency as gradients
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.running import resolve_subject
-from hookviz.lenses.contract.target_choice import cell_settings, target_of
+from hookviz.lenses.contract.shared_choices import cell_settings, target_of
 from hookviz.types import Model, Progress
 
 CamMethod = Literal["grad-cam", "grad-cam++", "layercam", "eigen-cam", "score-cam"]

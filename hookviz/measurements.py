@@ -28,7 +28,7 @@ from hookviz.hooking.selection import Selector
 from hookviz.lenses.across_images import channel_maps_of
 from hookviz.lenses.channels_that_matter import effects_on
 from hookviz.lenses.contract.running import resolve_subject
-from hookviz.lenses.contract.target_choice import cell_settings, target_of
+from hookviz.lenses.contract.shared_choices import cell_settings, target_of
 from hookviz.lenses.responds_here import selectivity_on
 from hookviz.lenses.verify import verification_of
 from hookviz.models.wrapping import as_model

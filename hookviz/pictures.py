@@ -16,7 +16,7 @@ from hookviz.heatmaps import InputOptions, Network, Target
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.selection import Selector
 from hookviz.lenses.contract.running import resolve_subject
-from hookviz.lenses.contract.watching import watched
+from hookviz.lenses.contract.shared_choices import step_callback
 from hookviz.lenses.dream import run_dream
 from hookviz.lenses.inversion import run_inversion
 from hookviz.synthesis.inversion import SMOOTH, Inversion
@@ -177,7 +177,7 @@ def invert(
     settings = {"layer": layer, "steps": steps, "smooth": smooth, "seed": seed}
     subject, chosen = resolve_subject("inversion", model, image, settings, options)
     method = replace(SMOOTH, strength=chosen["smooth"], seed=chosen["seed"])
-    after = watched(subject, chosen["steps"], _show_nothing)
+    after = step_callback(subject, chosen["steps"], _show_nothing)
     return run_inversion(subject, chosen["layer"], method, chosen["steps"], after)
 
 

@@ -10,8 +10,7 @@ from typing import Any
 import hookviz
 from hookviz.drawing.panels import ImagePanel
 from hookviz.images.samples import samples
-from hookviz.lenses.contract.preview import FOLDER, answer_of
-from hookviz.lenses.contract.running import list_lenses
+from hookviz.lenses.contract.running import FOLDER, answer_of, list_lenses
 
 # one that shows something
 _CHANNEL: dict[str, dict[str, Any]] = {"maximize": {"layer": "features.7.expand3x3", "channel": 3}}

@@ -143,14 +143,9 @@ SHOWN_ELSEWHERE = {
     "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
         "ui/explorer/compare_buttons"
     ),
-    "pictures are watched as they grow in lenses/test_maximize.py": ("lenses/contract/watching"),
     "declarations, of which every other test is a use": ("models/model_source"),
-    "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
-    "declarations, and what is said of every broken file in lessons/test_reading.py": (
-        "lessons/lesson lessons/lesson_error"
-    ),
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
-    "run in lessons/test_own_code.py and test_script_scene.py": (
+    "run in lessons/test_own_code.py and test_scripts.py": (
         "ui/lessons/script_editor lessons/own_code_process"
     ),
     "every lesson is gone through in a browser in e2e/test_lessons.py": (
@@ -161,14 +156,8 @@ SHOWN_ELSEWHERE = {
     "its pixels and files are checked byte by byte in drawing/test_grid.py": (
         "drawing/colormaps drawing/figures drawing/layout"
     ),
-    "what it writes is run as a script in codegen/test_picture_script.py": (
-        "codegen/facts codegen/script_head codegen/wording"
-    ),
-    "what they write is run as scripts, of every lens, in codegen/test_lens_script.py": (
-        "codegen/lens_facts codegen/lens_parts"
-    ),
+    "what it writes is run as a script in codegen/test_picture_script.py": ("codegen/facts"),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
-    "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "the passes of capture, which capturing/test_engine.py, test_batch.py and "
     "test_streaming.py look into": ("capturing/recorded_pass capturing/batch_images"),
@@ -210,10 +199,8 @@ OF_SEVERAL = {
     "explorer/test_whole_of_any_network.py",
     "lenses/test_every_lens.py",
     "lenses/test_grad_cam_of_tokens.py",
-    "lenses/test_every_model.py",
     "lenses/test_lenses_of_tokens.py",
     "lenses/test_answers.py",
-    "lenses/test_together.py",
     "lessons/test_every_lesson.py",
     "ui/lenses/test_every_control.py",
     "ui/test_threats.py",

@@ -9,7 +9,7 @@ import pytest
 
 import hookviz
 from hookviz.explorer.view import View
-from hookviz.lessons.reading import read_lesson
+from hookviz.lessons.lesson import read_lesson
 from hookviz.ui.lessons.catalog import parts
 from hookviz.ui.presenting.slide_file import read_slides
 

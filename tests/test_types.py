@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.script_text import as_maps
 from hookviz.language.speaking import speaking
 from hookviz.types import ActivationKey, Layout, MissingAddressError
 from tests.networks import Tiny, as_model, random_input, seeded

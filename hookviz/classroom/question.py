@@ -211,8 +211,8 @@ class Poll:
 
     def mark(self, text: str) -> None:
         """Count an answer in a pupil's own words as right, or no longer, before it is revealed."""
-        if self.phase == "closed" and _alike(text) in map(_alike, self._texts()):
-            self._right_texts ^= {_alike(text)}
+        if self.phase == "closed" and _normalize(text) in map(_normalize, self._texts()):
+            self._right_texts ^= {_normalize(text)}
 
     def reveal(self) -> dict[str, bool]:
         """Reveal a closed question; returns of each who answered whether it was right, once."""
@@ -225,7 +225,7 @@ class Poll:
 
     def _is_right(self, vote: int | str) -> bool:
         if isinstance(vote, str):
-            return _alike(vote) in self._right_texts
+            return _normalize(vote) in self._right_texts
         return vote == self.question.right
 
     def _texts(self) -> list[str]:
@@ -235,8 +235,8 @@ class Poll:
         """Return answers in own words with how many gave them, whatever their case; most first."""
         written: dict[str, str] = {}
         for text in self._texts():
-            written.setdefault(_alike(text), text)
-        counts = Counter(map(_alike, self._texts()))
+            written.setdefault(_normalize(text), text)
+        counts = Counter(map(_normalize, self._texts()))
         order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
         return [(written[alike], count) for alike, count in order[:_MOST_TEXTS]]
 
@@ -264,7 +264,7 @@ class Poll:
                 view["texts"] = [
                     [text, count, True]
                     for text, count in self._listed()
-                    if _alike(text) in self._right_texts
+                    if _normalize(text) in self._right_texts
                 ]
         return view
 
@@ -275,7 +275,8 @@ class Poll:
             view["tally"] = self._tally()
         elif self.phase == "closed":  # later her screen too shows the right ones alone
             view["texts"] = [
-                [text, count, _alike(text) in self._right_texts] for text, count in self._listed()
+                [text, count, _normalize(text) in self._right_texts]
+                for text, count in self._listed()
             ]
         return view
 
@@ -292,5 +293,5 @@ class Poll:
         return shown | ({"map": riddle.map} if self.phase == "revealed" else {})
 
 
-def _alike(text: str) -> str:
+def _normalize(text: str) -> str:
     return read_guess(text).casefold()

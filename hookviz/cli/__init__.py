@@ -1,4 +1,4 @@
-"""Run the ``hookviz`` command: one file per subcommand, loaded when it is asked for.
+"""Run the ``hookviz`` command, whose subcommands are imported when one is called.
 
-`main` finds them; what several share is in `options`, `tables`, `messages` and `input_files`.
+`main` finds them; `options` and `terminal` have what several share.
 """

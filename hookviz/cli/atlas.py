@@ -10,7 +10,7 @@ from hookviz.atlas.making import AtlasProgress, make_atlas
 from hookviz.atlas.plan import BATCH, DTYPES
 from hookviz.atlas.tally import TOP
 from hookviz.cli.options import engine_options, layer_names, load, model_options
-from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
+from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.deprecated import REMOVED_IN
 from hookviz.engines.engine import engine_of
 from hookviz.paths import path_of
@@ -82,7 +82,7 @@ def atlas(
     browser: an index of layers, and a page for each with every channel's patches.
     """
     if anew:
-        complain(f"--anew is now called --overwrite; the old name goes in HookViz {REMOVED_IN}.")
+        print_error(f"--anew is now called --overwrite; the old name goes in HookViz {REMOVED_IN}.")
     chosen = engine_of(engine, workers)
     loaded = load(model, **loading)
     line = _ProgressLine()
@@ -104,7 +104,7 @@ def atlas(
     finally:
         line.end()
     for name, reason in result.left_out.items():
-        complain(f"{name}: {reason}")
+        print_error(f"{name}: {reason}")
     if pages is not None:
         with progress_bar(path_of(pages).name) as progress:
             written = save_atlas_pages(

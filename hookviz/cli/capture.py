@@ -13,16 +13,19 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import export
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.streaming import stream
-from hookviz.cli.input_files import Row, destinations, each, existing
 from hookviz.cli.options import (
+    Row,
+    destinations,
+    each,
     engine_options,
+    finish_rows,
     input_options,
+    keep_existing,
     layer_names,
     load,
     model_options,
     out_option,
 )
-from hookviz.cli.terminal import MISTAKE, echo_json
 from hookviz.engines.engine import LOCAL, Engine, engine_of
 from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
@@ -72,7 +75,7 @@ def capture(
     the order of "images", which says which is which.
     """
     chosen = engine_of(engine, workers)
-    pictures, rows = existing(expand(image))
+    pictures, rows = keep_existing(expand(image))
     if together:
         file = _one_file(out, engine)
         outputs: dict[ImageFile, Path] = {}
@@ -86,14 +89,7 @@ def capture(
         loaded = load(model, **loading)
         wanted = layer_names(loaded, layers)
         rows += _record_each(loaded, pictures, wanted, outputs, chosen, size=size, whole=whole)
-    if as_json:
-        echo_json(rows)
-    else:
-        for row in rows:
-            if "error" not in row:
-                _echo(row)
-    if any("error" in row for row in rows):
-        click.get_current_context().exit(MISTAKE)
+    finish_rows(rows, _echo, as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)

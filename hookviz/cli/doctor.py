@@ -49,7 +49,7 @@ class Finding:
 Check = Callable[[], Iterator[Finding]]
 
 
-def guarded(check: Check) -> list[Finding]:
+def run_check(check: Check) -> list[Finding]:
     """Return what a check finds; one that fails is a problem, and others go on."""
     subject = check.__name__.replace("_", " ")
     findings: list[Finding] = []
@@ -130,7 +130,9 @@ def settings() -> Iterator[Finding]:
 
     try:
         chosen = read_settings(os.environ)
-        yield Finding("settings", "ok", _chosen_variables() or "all as they come")
+        variables = (f"{name}={value}" for name, value in sorted(os.environ.items()))
+        own = ", ".join(each for each in variables if each.startswith("HOOKVIZ_"))
+        yield Finding("settings", "ok", own or "all as they come")
     except HookVizError as error:
         chosen = read_settings({})
         advice = "Correct the variable or unset it; docs/settings.md lists them."
@@ -189,10 +191,10 @@ def weights_folder() -> Iterator[Finding]:
 
 def weights() -> Iterator[Finding]:
     """Find which models' weights are here, and whether their hashes are those in their names."""
-    from hookviz.cli.fetch import verified
+    from hookviz.cli.models import verify
     from hookviz.models import catalog
 
-    outcomes = [verified(spec) for spec in catalog.described_models() if spec.on_disk]
+    outcomes = [verify(spec) for spec in catalog.described_models() if spec.on_disk]
     whole = [outcome for outcome in outcomes if outcome.state == "there"]
     names = ", ".join(outcome.name for outcome in whole) or "none yet"
     yield Finding("weights here", "ok", names)
@@ -259,13 +261,6 @@ def _head(url: str) -> int:
         return error.code
 
 
-def _chosen_variables() -> str:
-    chosen = sorted(
-        f"{name}={value}" for name, value in os.environ.items() if name.startswith("HOOKVIZ_")
-    )
-    return ", ".join(chosen)
-
-
 def _reinstall(library: str) -> str:
     if library == "streamlit":
         return "pip install --force-reinstall streamlit"
@@ -294,7 +289,7 @@ def doctor(as_json: bool) -> None:
         _CHECKS, label="Checking", file=sys.stderr, hidden=not sys.stderr.isatty()
     ) as bar:
         for check in bar:
-            for finding in guarded(check):
+            for finding in run_check(check):
                 # One broken thing breaks several checks; the first says it.
                 problems = {known.text for known in findings if known.state == "problem"}
                 if finding.text not in problems:

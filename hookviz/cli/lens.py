@@ -10,16 +10,16 @@ import numpy as np
 from hookviz.capturing.batch_images import is_batch
 from hookviz.capturing.inputs import prepare
 from hookviz.cli.options import input_options, load, model_options
-from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.errors import HookVizError, SettingError
 from hookviz.images.files import ImageFile, expand
-from hookviz.lenses.contract.asked_part import parts_of_answer
 from hookviz.lenses.contract.lens import Lens, LensResult, save_result
-from hookviz.lenses.contract.parameters import OneOf, Parameter
+from hookviz.lenses.contract.many_images import stream_lens
+from hookviz.lenses.contract.parameters import OneOf
+from hookviz.lenses.contract.regions import parts_of_answer
 from hookviz.lenses.contract.running import find_lens, list_lenses, run_lens
-from hookviz.lenses.contract.streaming import stream_lens
 from hookviz.paths import path_of
 from hookviz.types import Model
 from hookviz.wording import text_table
@@ -138,7 +138,7 @@ def _tell(written: Mapping[str, Path | HookVizError]) -> None:
     """Print where each image's result is, and complain of those that have none."""
     for name, found in written.items():
         if isinstance(found, HookVizError):
-            complain(f"{name}: {found}")
+            print_error(f"{name}: {found}")
         else:
             click.echo(found)
     if any(isinstance(found, HookVizError) for found in written.values()):
@@ -163,9 +163,7 @@ def _script(
     facts = lens_facts_of(
         model,
         image.name,
-        result.lens,
-        result.chosen,
-        result.values,
+        result,
         shape=tuple(model_input.tensor.shape[1:]),
         size=size,
         whole=whole,
@@ -185,16 +183,17 @@ def _about(lens: Lens) -> str:
     lines = [f"{lens.question} {lens.title}: {lens.sentence}"]
     if lens.parameters:
         rows = [
-            (parameter.name, parameter.label, ", ".join(_choices(parameter)), parameter.help)
-            for parameter in lens.parameters
+            (
+                each.name,
+                each.label,
+                ", ".join(each.choices) if isinstance(each, OneOf) else "",
+                each.help,
+            )
+            for each in lens.parameters
         ]
         rows += [(name, words, "", "") for name, words in parts_of_answer(lens).items()]
         lines += ["", text_table(("--set", "what it is", "one of", "more"), rows)]
     return "\n".join(lines)
-
-
-def _choices(parameter: Parameter) -> tuple[str, ...]:
-    return parameter.choices if isinstance(parameter, OneOf) else ()
 
 
 def _as_data(lens: Lens) -> dict[str, Any]:

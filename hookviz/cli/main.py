@@ -1,4 +1,4 @@
-"""Start the ``hookviz`` command: one file per subcommand, loaded when it is asked for.
+"""Start the ``hookviz`` command, whose subcommands are imported when one is called.
 
 ``hookviz --help`` is there at once, since it imports none of them and so no torch either.
 """
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from hookviz import __version__
-from hookviz.cli.terminal import MISTAKE, complain, in_words
+from hookviz.cli.terminal import MISTAKE, in_words, print_error
 from hookviz.errors import HookVizError, UnknownNameError
 
 COMMANDS = {
@@ -32,13 +32,24 @@ COMMANDS = {
     "fetch": "Download weights ahead of time, or check those that are there.",
     "doctor": "Say what works on this machine, and what to do about what doesn't.",
 }
-"""What each subcommand does; its function is the one of that name in the module of that name.
+"""What each subcommand does; the help of its function begins with the same sentence."""
 
-The function's own help begins with the same sentence.
-"""
-
+_MODULES = {
+    **dict.fromkeys(("layers", "fetch"), "models"),
+    **dict.fromkeys(("grid", "map", "page"), "pictures"),
+    **dict.fromkeys(("similar", "classify"), "features"),
+    "similarity": "compare",
+}
+"""The module of each subcommand that is not in the one of its own name."""
 
 _STOPPED = 130  # as shells have it for Ctrl-C
+
+
+def find_command(name: str) -> click.Command:
+    """Import one of `COMMANDS`: the function of that name in its module."""
+    module = import_module(f"hookviz.cli.{_MODULES.get(name, name)}")
+    command: click.Command = getattr(module, name)
+    return command
 
 
 class _Commands(click.Group):
@@ -52,10 +63,7 @@ class _Commands(click.Group):
         ctx: click.Context,  # noqa: ARG002
         cmd_name: str,
     ) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = getattr(import_module(f"hookviz.cli.{cmd_name}"), cmd_name)
-        return command
+        return find_command(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -84,17 +92,17 @@ class _Commands(click.Group):
             error.show()
             code = error.exit_code
         except click.Abort:
-            complain("stopped.")
+            print_error("stopped.")
             code = _STOPPED
         except click.UsageError as error:
             hint = f" See {error.ctx.command_path} --help." if error.ctx else ""
-            complain(f"{error.format_message()}{hint}")
+            print_error(f"{error.format_message()}{hint}")
             code = MISTAKE
         except click.ClickException as error:
-            complain(error.format_message())
+            print_error(error.format_message())
             code = MISTAKE
         except (HookVizError, OSError) as error:
-            complain(in_words(error))
+            print_error(in_words(error))
             code = MISTAKE
         sys.exit(code if isinstance(code, int) else 0)
 

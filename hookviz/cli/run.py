@@ -25,7 +25,7 @@ from pathlib import Path
 import click
 
 from hookviz.classroom.codes import LETTERS, letter_of
-from hookviz.cli.terminal import complain
+from hookviz.cli.terminal import print_error
 from hookviz.errors import HookVizError, ModelError, nearest_names, shorten
 from hookviz.machine.installed import check_app
 from hookviz.paths import path_of
@@ -125,9 +125,9 @@ class Process:
             return status
         ending = f"{self.name} (process {self._running.pid}) was ended by {_name(-status)}"
         if self._ends.is_exceeded():
-            complain(f"{ending}, once too often within a minute.")
+            print_error(f"{ending}, once too often within a minute.")
             return 1
-        complain(f"{ending} and is started again.")
+        print_error(f"{ending} and is started again.")
         self._ends.count()
         self._running, self._start_at = None, now + _PAUSE
         return None
@@ -144,7 +144,7 @@ class Process:
         try:
             self._running.wait(max(0.0, until - time.monotonic()))
         except subprocess.TimeoutExpired:
-            complain(f"{self.name} (process {self._running.pid}) did not end and is killed.")
+            print_error(f"{self.name} (process {self._running.pid}) did not end and is killed.")
             self._running.kill()
             self._running.wait()
 

@@ -31,7 +31,7 @@ def in_words(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     """Say what went wrong in one line on standard error."""
     click.echo(f"hookviz: {one_line(' '.join(text.split()))}", err=True)
 

@@ -5,18 +5,16 @@
 """
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensFacts, lens_facts_of
-from hookviz.codegen.lens_parts import FORWARD, in_order
-from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import as_maps, quoted
+from hookviz.codegen.facts import LensFacts, lens_facts_of
+from hookviz.codegen.lens_script import FORWARD, in_order
+from hookviz.codegen.script_text import as_maps, assemble, quoted, source_of
 from hookviz.errors import SettingError
 from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say
@@ -100,7 +98,7 @@ def goal_script(made: Synthesis) -> str:
         ),
         source_of(weighted_sum) if any(_has_weights(each) for each in made.objectives) else "",
         source_of(*functions) if functions else "",
-        *(_goal(number, each) for number, each in enumerate(_different(made.objectives))),
+        *(_goal(number, each) for number, each in enumerate(_distinct(made.objectives))),
         _VALUES_OF.format(goals=_goals(made.objectives)),
         source_of(spread) if spreads else "",
         source_of(total_variation) if variation else "",
@@ -120,14 +118,22 @@ def goal_script(made: Synthesis) -> str:
         f"# What goals of one's own look for in the network {quoted(model.title)}: pictures that\n"
         "# climb from noise, made without HookViz."
     )
-    return assembled(head, facts, (in_order(*lines),))
+    return assemble(head, facts, (in_order(*lines),))
 
 
 def _facts(made: Synthesis) -> LensFacts:
     shape = (made.model_shape[0], *made.pictures[0].shape[:2])
     chosen = {"layer": next((layer for layer in made.objectives[0].layers if layer), None)}
-    values = {"pictures": made.pictures}
-    return lens_facts_of(made.model, "", "maximize", chosen, values, shape=shape)
+    result = _Result("maximize", chosen, {"pictures": made.pictures})
+    return lens_facts_of(made.model, "", result, shape=shape)
+
+
+class _Result(NamedTuple):
+    """Pictures of a goal, as the lens that makes such pictures has them."""
+
+    lens: str
+    chosen: Mapping[str, Any]
+    values: Mapping[str, Any]
 
 
 def _layers(made: Synthesis, facts: LensFacts) -> str:
@@ -145,12 +151,12 @@ def _layers(made: Synthesis, facts: LensFacts) -> str:
     return "".join(lines)
 
 
-def _different(objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
+def _distinct(objectives: tuple[AnyObjective, ...]) -> tuple[AnyObjective, ...]:
     return tuple(dict.fromkeys(objectives))
 
 
 def _goals(objectives: tuple[AnyObjective, ...]) -> str:
-    numbers = {each: number for number, each in enumerate(_different(objectives))}
+    numbers = {each: number for number, each in enumerate(_distinct(objectives))}
     return ", ".join(f"goal_{numbers[each]}" for each in objectives)
 
 

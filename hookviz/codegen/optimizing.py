@@ -5,10 +5,9 @@ The parameters that the steps change are a spectrum of the pictures, or its phas
 
 from collections.abc import Sequence
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensFacts
-from hookviz.codegen.lens_parts import in_order
-from hookviz.codegen.wording import as_maps, quoted
+from hookviz.codegen.facts import LensFacts
+from hookviz.codegen.lens_script import in_order
+from hookviz.codegen.script_text import as_maps, quoted, source_of
 from hookviz.images.samples import samples
 from hookviz.synthesis.picture_space import (
     averaged_over_angle,

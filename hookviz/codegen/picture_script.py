@@ -6,8 +6,7 @@
 from textwrap import indent
 
 from hookviz.codegen.facts import PictureFacts
-from hookviz.codegen.script_head import assembled
-from hookviz.codegen.wording import as_maps, file_name, quoted
+from hookviz.codegen.script_text import as_maps, assemble, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
 from hookviz.hooking.function_calls import is_function, taken_apart
 
@@ -29,7 +28,7 @@ def picture_script(facts: PictureFacts) -> str:
         f"# {quoted(facts.model)} for the image {quoted(facts.image)}, drawn without HookViz."
     )
     parts = (_capture(facts), _choice(facts), _colours(facts), _mosaic(facts), _channel(facts))
-    return assembled(head, facts, parts)
+    return assemble(head, facts, parts)
 
 
 def _capture(facts: PictureFacts) -> str:

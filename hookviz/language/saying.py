@@ -86,12 +86,8 @@ _FIELD_BEFORE = re.compile(rf"\{{(\w+)\}} (?={_HAN})")
 
 def joined(names: Iterable[str]) -> str:
     """Write names one after the other, as the language separates them: ``"conv1, relu"``."""
-    parts = list(names)
-    return reduce(_and_next, parts) if parts else ""
-
-
-def _and_next(names: str, name: str) -> str:
-    return say("{names}, {name}", names=names, name=name)
+    parts = list(names) or [""]
+    return reduce(lambda names, name: say("{names}, {name}", names=names, name=name), parts)
 
 
 def sentences(*texts: str) -> str:
@@ -99,12 +95,8 @@ def sentences(*texts: str) -> str:
 
     Empty ones are left out.
     """
-    said = list(filter(None, texts))
-    return reduce(_and_then, said) if said else ""
-
-
-def _and_then(text: str, sentence: str) -> str:
-    return say("{text} {sentence}", text=text, sentence=sentence)
+    parts = list(filter(None, texts)) or [""]
+    return reduce(lambda text, more: say("{text} {sentence}", text=text, sentence=more), parts)
 
 
 class _InTheLanguage(Formatter):

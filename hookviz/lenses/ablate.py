@@ -17,13 +17,12 @@ from torch import Tensor
 
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.capturing.wanted_layers import check_can_intervene
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import FORWARD, constants, in_order
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import Panel, TablePanel, TextPanel
-from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import private_replica
@@ -34,6 +33,14 @@ from hookviz.types import UNKNOWN, Activation, ActivationKey, LayerInfo
 from hookviz.wording import number
 
 Map = NDArray[np.float32]
+_CUT_ONE = mark(
+    "Nothing changes: {layer} ({kind}) had cut it already. After it {subject} 0 everywhere, with "
+    "the edit and without."
+)
+_CUT_SEVERAL = mark(
+    "Nothing changes: {layer} ({kind}) had cut them already. After it {subject} 0 everywhere, with "
+    "the edit and without."
+)
 _TOP = 5
 _HEAD = (mark("class"), mark("before (%)"), mark("after (%)"), mark("change (points)"))
 _HEAD_OF_SCORES = (mark("class"), mark("before"), mark("after"), mark("change"))
@@ -132,16 +139,7 @@ def run(
     whole = subject.capture(names, logits=True)
     found = {name: whole[str(ActivationKey(name))] for name in names}
     before = {name: each.values.numpy() for name, each in found.items()}
-    if before[layer].ndim != 3:
-        raise HookVizError(
-            say(
-                "{layer} of {model} puts out {shape}, and this lens draws channels that are "
-                "maps, (C, H, W). Numbers of any shape are told by the lens health.",
-                layer=layer,
-                model=subject.model.title,
-                shape=before[layer].shape,
-            )
-        )
+    subject.check_maps(layer, before[layer])
     last = found[layer].layout.last
     edit, which = _edit(found[layer], info, _Edit(mode, channels, factor, limit, last))
     after, scores = _edited_pass(subject, layer, found, edit)
@@ -228,11 +226,9 @@ def _edit(found: Activation, info: LayerInfo, edit: _Edit) -> tuple[_Edit, str]:
             share=share,
         )
     else:
-        which = (
-            say("{channels} switched off", channels=who)
-            if edit.mode == "switch off"
-            else say("nothing but {channels} kept", channels=who)
-        )
+        off = edit.mode == "switch off"
+        text = mark("{channels} switched off") if off else mark("nothing but {channels} kept")
+        which = say(text, channels=who)
     return replace(edit, channels=channels), which
 
 
@@ -251,29 +247,10 @@ def _cut(subject: Subject, layer: str, edit: _Edit) -> str:
     kinds = {info.name: info.kind for info in subject.trace.listed}
     for step in steps:
         if not _by_channel(passed[str(step)])[channels].any():
-            one = len(channels) == 1
-            whose = (
-                say("channel {channels} is", channels=channels[0])
-                if one
-                else say("all the edited channels are")
-            )
-            return (
-                say(
-                    "Nothing changes: {layer} ({kind}) had cut it already. After it {subject} 0 "
-                    "everywhere, with the edit and without.",
-                    layer=step,
-                    kind=kinds[step.layer],
-                    subject=whose,
-                )
-                if one
-                else say(
-                    "Nothing changes: {layer} ({kind}) had cut them already. After it {subject} 0 "
-                    "everywhere, with the edit and without.",
-                    layer=step,
-                    kind=kinds[step.layer],
-                    subject=whose,
-                )
-            )
+            text, channels_are = _CUT_SEVERAL, say("all the edited channels are")
+            if len(channels) == 1:
+                text, channels_are = _CUT_ONE, say("channel {channels} is", channels=channels[0])
+            return say(text, layer=step, kind=kinds[step.layer], subject=channels_are)
     return ""
 
 
@@ -341,7 +318,7 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
             new_score=number(logits[1, target]),
         )
     often = say(" Each of its {calls} calls is edited.", calls=info.calls) if info.calls > 1 else ""
-    following = _following(subject, info)
+    following = _following_layer(subject, info)
     norm = ""
     if info.prefix_tokens:
         norm = say(" Its class token, or what else stands for no cell, is edited with the others.")
@@ -368,7 +345,7 @@ def _verdict(subject: Subject, info: LayerInfo, which: str, logits: Map, target:
     )
 
 
-def _following(subject: Subject, info: LayerInfo) -> LayerInfo | None:
+def _following_layer(subject: Subject, info: LayerInfo) -> LayerInfo | None:
     """Return the layer of any kind that runs after this one."""
     layers = subject.trace.layers
     after = next(layer.index for layer in layers if layer.name == info.name) + 1

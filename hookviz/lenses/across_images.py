@@ -6,10 +6,9 @@ import numpy as np
 
 from hookviz.capturing import engine
 from hookviz.capturing.batch_images import named
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, batches, constants, file_of, in_order
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
@@ -24,7 +23,7 @@ from hookviz.explaining.layers.channel_maps import (
 )
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import left_out, over_images
+from hookviz.lenses.contract.many_images import left_out, over_images
 from hookviz.lenses.contract.parameters import ChannelChoice, LayerChoice, MoreImages
 from hookviz.types import TOKENS, InputImage, ModelInput, Progress
 from hookviz.wording import number, times
@@ -161,7 +160,7 @@ def _panels(result: ChannelMaps) -> tuple[Panel, ...]:
         channel=channel,
     )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, result.names, result.maps)))
-    return (*_answer(result), TextPanel(_says(result)), panel, table)
+    return (*_answer(result), TextPanel(_summarize(result)), panel, table)
 
 
 def _answer(result: ChannelMaps) -> tuple[TextPanel, ...]:
@@ -178,7 +177,7 @@ def _answer(result: ChannelMaps) -> tuple[TextPanel, ...]:
     return (TextPanel(words, "answer"),)
 
 
-def _says(result: ChannelMaps) -> str:
+def _summarize(result: ChannelMaps) -> str:
     here, *others = result.highest.tolist()
     says = say(
         "Channel {channel} of {layer} reaches {highest} on this image",

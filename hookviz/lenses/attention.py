@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
 from hookviz.drawing.attention_panel import (
     CLASS_TOKEN,
     AttentionPanel,
@@ -22,10 +22,9 @@ from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.attention.places import AttentionPlaces, attention_places
 from hookviz.explaining.attention.weights import attention
 from hookviz.language.saying import joined, mark, say
-from hookviz.lenses.contract.answers import highest_ninth
-from hookviz.lenses.contract.attending_layer import AttendingLayer
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject, highest_ninth
 from hookviz.lenses.contract.parameters import ClassChoice, Switch, WholeNumber
+from hookviz.lenses.contract.shared_choices import AttendingLayer
 from hookviz.wording import number, times
 
 _MIDDLE, _MEAN = -1, -1  # where no patch and no head is chosen
@@ -63,7 +62,7 @@ def run(
     if rollout and places is not None and len(places.queries) > 1:
         notes = [say("Windows let no rollout through: it follows tokens that all layers share.")]
     elif rollout and places is not None:
-        rolled, notes = _rolled(subject, target)
+        rolled, notes = _rollouts(subject, target)
         values |= {name: flow.numpy() for name, flow in rolled.items()}
     subject.progress(1.0)
     if places is None:
@@ -97,7 +96,7 @@ def _note(text: str) -> TextPanel:
     return TextPanel(text, "note")
 
 
-def _rolled(subject: Subject, target: int | None) -> tuple[dict[str, torch.Tensor], list[str]]:
+def _rollouts(subject: Subject, target: int | None) -> tuple[dict[str, torch.Tensor], list[str]]:
     """Return the rollouts that there are, and why others are missing."""
     rolled: dict[str, torch.Tensor] = {}
     try:
@@ -124,7 +123,7 @@ def _panel(
     grid = places.grid
     weights = places.by_window(torch.from_numpy(values["weights"])).numpy()
     queries, keys = places.queries.numpy(), places.keys.numpy()
-    asks = _asking(layer, queries, grid, query, places.class_token)
+    asks = _query_patch(layer, queries, grid, query, places.class_token)
     heads = weights.shape[1]
     if not head < heads:
         raise SettingError(
@@ -151,7 +150,7 @@ def _panel(
     return AttentionPanel(
         say("What each patch attends to"),
         attention_sheet(photograph, shown, asks),
-        _says(maps if head == _MEAN else maps[head : head + 1], grid, asks),
+        _summarize(maps if head == _MEAN else maps[head : head + 1], grid, asks),
         say("Row by row: {names}. Every map has its own scale, from 0.", names=names),
         photograph=photograph,
         grid=grid,
@@ -165,7 +164,7 @@ def _panel(
     )
 
 
-def _asking(
+def _query_patch(
     layer: str,
     queries: NDArray[np.int64],
     grid: tuple[int, int],
@@ -234,7 +233,7 @@ def _about(layer: str, places: AttentionPlaces, heads: int) -> str:
     )
 
 
-def _says(maps: NDArray[np.float32], grid: tuple[int, int], asks: int) -> str:
+def _summarize(maps: NDArray[np.float32], grid: tuple[int, int], asks: int) -> str:
     """Say what the patch that asks attends to most."""
     mean = maps.mean(0)
     top = int(np.nanargmax(mean))

@@ -12,11 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, scores_without, target
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order, scores_without, target
 from hookviz.drawing.grid import make_grid, with_channels
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
-from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.attribution.batched_passes import batch_tolerance
 from hookviz.explaining.patching.part_changes import ChannelAblation, ChannelEffects
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -66,16 +66,7 @@ def run(subject: Subject, *, layer: str, of: str, target: int, channel: int) -> 
     info = next(each for each in subject.trace.convs_and_linears if each.name == layer)
     whole = subject.capture(layer, logits=True)
     maps = whole[layer].values.numpy()
-    if maps.ndim != 3:
-        raise HookVizError(
-            say(
-                "{layer} of {model} puts out {shape}, and this lens draws channels that are "
-                "maps, (C, H, W). Numbers of any shape are told by the lens health.",
-                layer=layer,
-                model=subject.model.title,
-                shape=maps.shape,
-            )
-        )
+    subject.check_maps(layer, maps)
     before = _finite_scores(subject)
     if of == _CLASSES:
         if channel >= len(maps):
@@ -212,20 +203,11 @@ def _panels(
         layer=info.name,
     )
     answer = (
-        say(
-            "{label} needs channel {channel} of {layer} most.",
-            label=label,
-            channel=most,
-            layer=info.name,
-        )
+        mark("{label} needs channel {channel} of {layer} most.")
         if scores[most] < 0
-        else say(
-            "Channel {channel} of {layer} speaks most against {label}.",
-            label=label,
-            channel=most,
-            layer=info.name,
-        )
+        else mark("Channel {channel} of {layer} speaks most against {label}.")
     )
+    answer = say(answer, label=label, channel=most, layer=info.name)
     return TextPanel(answer, "answer"), TextPanel(says), chart, grid, table
 
 

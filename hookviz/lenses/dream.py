@@ -5,16 +5,16 @@ from collections.abc import Callable
 import numpy as np
 
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
-from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
+from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, steps_choice
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.model_range import InputRange, picture_shape
 from hookviz.synthesis.optimizing import Optimization, run_resumed
@@ -55,7 +55,7 @@ def run_dream(
     start = InputRange.of(subject.model, subject.shape).to_picture(subject.model_input.tensor)
     optimization = Optimization(subject.model, [Objective(layer)], method, start=start)
     key = ("dream", subject.model.cache_key, subject.model_input.digest, layer, method)
-    run_resumed(optimization, steps, subject.cache, key, watched(subject, steps, show))
+    run_resumed(optimization, steps, subject.cache, key, step_callback(subject, steps, show))
     return optimization
 
 

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.capturing.batch_images import named
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import batches, constants, file_of, forward, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import batches, constants, file_of, forward, in_order
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.overlay import on_input
 from hookviz.drawing.palette import coloured
@@ -21,9 +20,9 @@ from hookviz.explaining.receptive_fields.effective_field import MASS, strongest,
 from hookviz.explaining.receptive_fields.receptive_field import Box, receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
-from hookviz.lenses.contract.more_images import left_out, over_images
+from hookviz.lenses.contract.many_images import left_out, over_images
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, WholeNumber
-from hookviz.lenses.contract.target_choice import call_notes, chosen_cell
+from hookviz.lenses.contract.shared_choices import call_notes, chosen_cell
 from hookviz.types import ModelInput, Progress
 from hookviz.wording import number, percent, times
 
@@ -81,7 +80,7 @@ def run(
     what = quantity.describe(subject.model)
     panels: list[Panel] = [
         *([TextPanel(_answer(size, float(share)), "answer")] if total.any() and size else []),
-        TextPanel(_says(what, total, box, float(share), len(weights))),
+        TextPanel(_summarize(what, total, box, float(share), len(weights))),
         *(TextPanel(note, "note") for note in call_notes(subject, layer)),
         *left_out(reasons),
     ]
@@ -130,7 +129,7 @@ def _answer(pixels: int, share: float) -> str:
     )
 
 
-def _says(what: str, total: Floats, box: Box, share: float, images: int) -> str:
+def _summarize(what: str, total: Floats, box: Box, share: float, images: int) -> str:
     height, width = box[2] - box[0], box[3] - box[1]
     over = say("this image") if images == 1 else say("{images} images", images=images)
     could = say(

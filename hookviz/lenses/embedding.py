@@ -10,10 +10,9 @@ from hookviz.capturing.batch_images import named
 from hookviz.capturing.feature_index import ranked
 from hookviz.capturing.feature_vectors import POOLS, Features, channel_means, unit_vectors
 from hookviz.capturing.features import features
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
-from hookviz.codegen.wording import as_maps, quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import FORWARD, constants, file_of, in_order
+from hookviz.codegen.script_text import as_maps, quoted, source_of
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
 from hookviz.drawing.palette import coloured
@@ -34,7 +33,7 @@ from hookviz.explaining.features.index_neighbours import (
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import localised, mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import left_out, prepared_alike
+from hookviz.lenses.contract.many_images import left_out, prepared_alike
 from hookviz.lenses.contract.parameters import LayerChoice, MoreImages, OneOf
 from hookviz.types import VECTORS, Pixels
 from hookviz.wording import number
@@ -73,12 +72,12 @@ def run(subject: Subject, *, layer: str | None, pool: str, images: tuple[Any, ..
     indexed, nearest = index_neighbours(subject.model, first, reporter.within)
     values: dict[str, NDArray[Any]] = {"vectors": embedded.vectors} | nearest
     if len(embedded.names) == 1:
-        return (*_alone(embedded, subject), *indexed, *failed), values
+        return (*_vector_panels(embedded, subject), *indexed, *failed), values
     similarity = embedded.similarity()
     values |= {"similarity": similarity, "names": np.array(embedded.names)}
     panels: list[Panel] = [
         *_answer(embedded, similarity),
-        TextPanel(_says(embedded, similarity)),
+        TextPanel(_summarize(embedded, similarity)),
         _most_alike(embedded, similarity, inputs),
         *indexed,
         _matrix(embedded, similarity, inputs),
@@ -99,7 +98,7 @@ def _kind(embedded: Features) -> str:
     )
 
 
-def _alone(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
+def _vector_panels(embedded: Features, subject: Subject) -> tuple[Panel, ...]:
     """Show one vector: a cell per number where there are not too many, and its largest."""
     vector = embedded.vectors[0]
     panels: list[Panel] = [
@@ -141,7 +140,7 @@ def _answer(embedded: Features, similarity: NDArray[np.float64]) -> tuple[TextPa
     return (TextPanel(words, "answer"),)
 
 
-def _says(embedded: Features, similarity: NDArray[np.float64]) -> str:
+def _summarize(embedded: Features, similarity: NDArray[np.float64]) -> str:
     """Say which two are most alike and which least."""
     says = say(
         "{count} images as vectors of {kind}.",

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, forward, in_order, target
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, forward, in_order, target
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any, make_grid
 from hookviz.drawing.palette import coloured
@@ -46,9 +45,8 @@ from hookviz.explaining.attribution.gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
 from hookviz.language.saying import mark, say, sentences
-from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
+from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject, highest_ninth
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
     LayerChoice,
@@ -56,7 +54,7 @@ from hookviz.lenses.contract.parameters import (
     RunnerUp,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import call_notes
+from hookviz.lenses.contract.shared_choices import call_notes
 from hookviz.wording import number, times
 
 _EIGEN = "Eigen-CAM"
@@ -205,7 +203,8 @@ def run(
     top_colour = overlay.color_limit(positive)
     if others is not None and beside == "another class":  # the same colour for the same number
         top_colour = max(top_colour, overlay.color_limit(others))
-    rows, columns = (_enlarged(side, subject.shape[1:]) for side in subject.shape[1:])
+    longer = max(subject.shape[1:])  # 640 pixels, as an overlay has them
+    rows, columns = (max(1, round(side * 640 / longer)) for side in subject.shape[1:])
     smooth = coloured(overlay.resized(positive, rows, columns), low=0.0, high=top_colour)
     words = say("{method} of {layer} for {label}", method=method, layer=layer, label=label)
     panels: list[Panel] = [
@@ -333,11 +332,6 @@ def _notes(subject: Subject, layer: str, positive: Numbers, said: tuple[str, ...
     if not positive.any():
         notes.append(say("The map is zero everywhere: before its ReLU no cell is above zero."))
     return notes
-
-
-def _enlarged(side: int, sides: tuple[int, ...]) -> int:
-    """Return a side in proportion to the longer one's 640 pixels, as an overlay has them."""
-    return max(1, round(side * 640 / max(sides)))
 
 
 def _chart(weights: Numbers, layer: str) -> ChartPanel:

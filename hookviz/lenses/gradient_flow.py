@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, target
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order, target
+from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.explaining.layers.weight_gradients import (
     EXPLODING,
@@ -140,15 +139,14 @@ def _answer(strengths: Floats, verdicts: Sequence[str]) -> str:
     first, last = float(strengths[0]), float(strengths[-1])
     if len(strengths) == 1:
         return say("The one layer with weights gets a gradient, and learns.")
-    if first * _EQUAL_UP_TO < last:
-        return say(
-            "The first layer learns {times} times slower than the last.", times=number(last / first)
-        )
-    if last * _EQUAL_UP_TO < first:
-        return say(
-            "The first layer learns {times} times faster than the last.", times=number(first / last)
-        )
-    return say("The first layer learns about as fast as the last.")
+    if not max(first, last) > _EQUAL_UP_TO * min(first, last):
+        return say("The first layer learns about as fast as the last.")
+    text = (
+        mark("The first layer learns {times} times slower than the last.")
+        if first < last
+        else mark("The first layer learns {times} times faster than the last.")
+    )
+    return say(text, times=number(max(first, last) / min(first, last)))
 
 
 def _first(
@@ -247,21 +245,19 @@ def _upstream(
                 layer=at,
             )
         )
-    if not before and of_inputs:
-        return TextPanel(
-            say("The gradient at what {layer} is given is 0: there is nothing to clip.", layer=at)
-        )
     if not before:
-        return TextPanel(
-            say("No gradient comes to what {layer} puts out, so there is none to clip.", layer=at)
+        nothing = (
+            mark("The gradient at what {layer} is given is 0: there is nothing to clip.")
+            if of_inputs
+            else mark("No gradient comes to what {layer} puts out, so there is none to clip.")
         )
-    there = (
-        say("At the input of {layer} the gradient's norm is {norm}", layer=at, norm=number(before))
+        return TextPanel(say(nothing, layer=at))
+    where = (
+        mark("At the input of {layer} the gradient's norm is {norm}")
         if of_inputs
-        else say(
-            "At the output of {layer} the gradient's norm is {norm}", layer=at, norm=number(before)
-        )
+        else mark("At the output of {layer} the gradient's norm is {norm}")
     )
+    there = say(where, layer=at, norm=number(before))
     if before == after:
         return TextPanel(
             say("{finding}: clipping changes nothing there, and nothing before it.", finding=there)

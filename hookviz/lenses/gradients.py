@@ -5,20 +5,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, forward, in_order, target
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, forward, in_order, target
+from hookviz.codegen.script_text import as_maps
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TextPanel
 from hookviz.explaining.attribution.gradients import last_layer_with_gradient, layer_gradient
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import ChannelChoice, ClassChoice, LayerChoice
-from hookviz.lenses.contract.target_choice import (
+from hookviz.lenses.contract.shared_choices import (
     call_notes,
     cell_choice,
     chosen_cell,
-    chosen_target,
+    target_of,
 )
 from hookviz.wording import number
 
@@ -49,9 +49,8 @@ def run(
         ModelError: no layer is chosen and the network puts out no class scores.
     """
     chosen_cell(row, column)  # one alone is refused, of a class too
-    quantity = chosen_target(
-        subject, target=target, layer=of, channel=channel, row=row, column=column
-    )
+    chosen = {"target": target, "layer": of, "channel": channel, "row": row, "column": column}
+    quantity = target_of(subject, chosen)
     result = layer_gradient(subject.model, subject.model_input, layer, quantity, subject.progress)
     norm, largest = result.norm, result.max_per_channel
     about = say(

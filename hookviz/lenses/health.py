@@ -9,10 +9,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, constants, in_order, layers
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, constants, in_order, layers
+from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.statistics import Histogram, histogram
 from hookviz.errors import HookVizError, ModelError
@@ -89,7 +88,7 @@ def run(subject: Subject, *, layer: str | None) -> LensOutput:
     panels: tuple[Panel, ...] = (
         TextPanel(_answer(health), "answer"),
         _source(subject, outputs, first),
-        _rest(health),
+        _rest_panel(health),
         *_charts(health),
         _histogram(chosen, bins),
         _table(outputs),
@@ -181,7 +180,7 @@ def _source(
     )
 
 
-def _rest(health: NetworkHealth) -> TextPanel:
+def _rest_panel(health: NetworkHealth) -> TextPanel:
     """Say which units are dead or saturated, and what explodes."""
     outputs = health.outputs
     said, bad = [], False

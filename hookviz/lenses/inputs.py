@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.scales import Limits, quantise
@@ -74,7 +74,7 @@ def run(
     tensors = layer_io(subject.model, subject.model_input, layer, call - 1, subject.progress)
     said = []
     if change != "none":
-        tensors, words = _changed(subject, layer, call, tensors, change=change, amount=amount)
+        tensors, words = _change_input(subject, layer, call, tensors, change=change, amount=amount)
         said.append(TextPanel(words, "note"))
     module = subject.model.network.get_submodule(layer)
     known = subject.trace.layouts
@@ -104,10 +104,11 @@ def run(
         )
     table = TablePanel(say("In numbers"), _HEAD, tuple(map(_row, (*before, *after))))
     values = {part.name.replace(" ", "_"): part.values for part in (*before, *after)}
-    return (TextPanel(_says(info, tensors, before, after), "answer"), *said, *grids, table), values
+    summary = TextPanel(_summarize(info, tensors, before, after), "answer")
+    return (summary, *said, *grids, table), values
 
 
-def _changed(
+def _change_input(
     subject: Subject, layer: str, call: int, plain: LayerIO, *, change: str, amount: float
 ) -> tuple[LayerIO, str]:
     """Return the call with another input, and what comes of it, there and in the scores."""
@@ -250,7 +251,7 @@ def _row(part: _Part) -> tuple[str | int | float, ...]:
     )
 
 
-def _says(
+def _summarize(
     info: LayerInfo, tensors: LayerIO, before: Sequence[_Part], after: Sequence[_Part]
 ) -> str:
     takes, gives = (

@@ -1,21 +1,18 @@
 """Show what each pixel adds to a score, by integrated gradients from a blank baseline."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
-from hookviz.drawing import overlay
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import GRADIENT_AT, baseline, constants, in_order, value_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.grid import grid_of_any
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
-    ImagePanel,
-    OverlayPanel,
     Panel,
     TextPanel,
-    overlay_panel,
 )
 from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
 from hookviz.explaining.attribution.integrated_gradients import (
@@ -26,21 +23,27 @@ from hookviz.explaining.attribution.integrated_gradients import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
-from hookviz.lenses.contract.parameters import OneOf, WholeNumber
-from hookviz.lenses.contract.target_choice import (
-    TARGET_CHOICES,
-    call_notes,
-    chosen_target,
+from hookviz.lenses.contract.lens import (
+    LOOKS,
+    Lens,
+    LensOutput,
+    Preview,
+    Subject,
+    map_panels,
+    share_of_half,
 )
+from hookviz.lenses.contract.parameters import OneOf, WholeNumber
+from hookviz.lenses.contract.shared_choices import TARGET_CHOICES, call_notes, target_of
 from hookviz.wording import number, percent
 
 _MOST_STEPS = 1000
 _LIMITS = mark(
     "This divides the whole difference among the pixels. It does not show why a "
     "pixel counts, or which others it counts with. {baseline}"
+)
+_ENDS = mark(
+    "Red adds, blue takes. The strongest 1 % of the pixels share the end colours (±{end_value})."
 )
 _BASELINES = {
     "zero": mark("A pixel of the mean colour gets nothing, since it is like the start."),
@@ -50,23 +53,14 @@ _BASELINES = {
 }
 
 
-def run(
-    subject: Subject,
-    *,
-    target: int | None,
-    layer: str | None,
-    channel: int,
-    row: int,
-    column: int,
-    baseline: str,
-    steps: int,
-) -> LensOutput:
+def run(subject: Subject, *, baseline: str, steps: int, **target: Any) -> LensOutput:
     """Show what each pixel adds to a quantity q on the way from a baseline to the input.
 
-    q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
-    channel of that layer, or one cell of it. ``(x − x′) · ∫ ∂q/∂x (x′ + α (x − x′)) dα``
-    (Sundararajan, Taly and Yan, 2017), by the Gauss-Legendre rule with `steps` points. The
-    attributions add up to ``q(x) − q(x′)`` but for that rule's error, which is shown. Values:
+    q is chosen by `TARGET_CHOICES`: the score of a class before the softmax or, where a layer is
+    given, the mean of a channel of that layer, or one cell of it.
+    ``(x − x′) · ∫ ∂q/∂x (x′ + α (x − x′)) dα`` (Sundararajan, Taly and Yan, 2017), by the
+    Gauss-Legendre rule with `steps` points. The attributions add up to ``q(x) − q(x′)`` but for
+    that rule's error, which is shown. Values:
     ``attribution``, float64 ``(C, H, W)``; ``map``, its sum over the input's channels, ``(H, W)``;
     ``value``, q(x); ``start``, q(x′); ``completeness_error``, the share of their difference by
     which the sum is off.
@@ -76,9 +70,7 @@ def run(
         ModelError: no layer is chosen and the network puts out no class scores.
         HookVizError: no gradient gets from q to the input, or the baseline needs an image.
     """
-    quantity = chosen_target(
-        subject, target=target, layer=layer, channel=channel, row=row, column=column
-    )
+    quantity = target_of(subject, target)
     result = attribute(subject, quantity, baseline, steps)
     shown = result.attribution.sum(0)
     values = {
@@ -92,10 +84,10 @@ def run(
     words = say("Integrated gradients of {quantity}", quantity=what)
     panels: tuple[Panel, ...] = (
         *_answer(what, shown),
-        TextPanel(_says(what, baseline, result)),
+        TextPanel(_summarize(what, baseline, result)),
         _completeness(result),
         *(TextPanel(note, "note") for note in _notes(subject, quantity, result)),
-        *(_on_image(subject, shown, words) if len(subject.shape) == 3 else ()),
+        *(map_panels(subject, shown, words, _ENDS, signed=True) if len(subject.shape) == 3 else ()),
         TextPanel(say(_LIMITS, baseline=say(_BASELINES[baseline])), "note"),
         GridPanel(
             say("Channel by channel of the input"),
@@ -137,35 +129,7 @@ def attribute(
     )
 
 
-def _on_image(
-    subject: Subject, shown: NDArray[np.float64], words: str
-) -> tuple[OverlayPanel, ImagePanel]:
-    """Lay the map over the image, and draw it alone."""
-    end = overlay.color_limit(shown, overlay.BRIGHT)
-    colours = coloured(shown, "RdBu_r", low=-end, high=end)
-    return (
-        overlay_panel(
-            say("On the image"),
-            subject.model_input,
-            subject.image,
-            colours,
-            opacity=0.75,
-            alt=say("{title}, on the image", title=words),
-        ),
-        ImagePanel(
-            say("The map alone"),
-            overlay.over_image(subject.model_input, subject.image, colours, opacity=1),
-            alt=say("{title}, one value per pixel of the input", title=words),
-            caption=say(
-                "Red adds, blue takes. The strongest 1 % of the pixels share the end colours "
-                "(±{end_value}).",
-                end_value=number(end),
-            ),
-        ),
-    )
-
-
-def _says(what: str, baseline: str, result: IntegratedGradients) -> str:
+def _summarize(what: str, baseline: str, result: IntegratedGradients) -> str:
     start = (
         say("a blurred version of the image")
         if baseline == "blurred"

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
-from hookviz.codegen.wording import quoted
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
+from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.drawing.pictures import enlarged
@@ -18,7 +17,7 @@ from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subject, how_note
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNumber
-from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
+from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, steps_choice
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.optimizing import Optimization, run_resumed, total_variation
 from hookviz.synthesis.settings import SynthesisMethod
@@ -52,7 +51,9 @@ def run(
             subject.partial(_output(subject, names, [*done, inversion(now)]))
 
         done.append(
-            run_inversion(subject, name, method, steps, watched(subject, steps, show, reporter))
+            run_inversion(
+                subject, name, method, steps, step_callback(subject, steps, show, reporter)
+            )
         )
         reporter.step()
     return _output(subject, names, done)

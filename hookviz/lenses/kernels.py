@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.layout import lay_out, mosaic
 from hookviz.drawing.panels import ChartPanel, GridPanel, ImagePanel, Panel, TablePanel, TextPanel
@@ -45,7 +45,7 @@ def run(
     shown, grid = compared.tiles(input_channel), compared.grid(input_channel)
     panels: list[Panel] = [
         TextPanel(_answer(layer, len(kernels), compared.duplicate_count), "answer"),
-        TextPanel(_says(info, kernels)),
+        TextPanel(_summarize(info, kernels)),
         GridPanel(grid.title, grid),
     ]
     if kernels.shape[1] == 3 and info.groups == 1:
@@ -174,7 +174,7 @@ def _pairs(compared: ConvKernels, threshold: float, info: LayerInfo) -> TablePan
     )
 
 
-def _says(info: LayerInfo, kernels: Kernels) -> str:
+def _summarize(info: LayerInfo, kernels: Kernels) -> str:
     outputs, inputs, tall, wide = kernels.shape
     says = say(
         "{layer} ({kind}) has {kernel_count:,} kernels, one per output channel, each of "

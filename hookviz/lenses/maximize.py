@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order, one_line
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order, one_line
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.drawing.pictures import enlarged
 from hookviz.errors import SettingError
@@ -22,14 +22,18 @@ from hookviz.lenses.contract.parameters import (
     Channels,
     ClassChoice,
     LayerChoice,
-    LensSubject,
     OneOf,
     RealNumber,
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import cell_choice, chosen_cell
-from hookviz.lenses.contract.watching import seed_choice, steps_choice, watched
+from hookviz.lenses.contract.shared_choices import (
+    cell_choice,
+    chosen_cell,
+    seed_choice,
+    step_callback,
+    steps_choice,
+)
 from hookviz.synthesis.goals import Objective, weighted_sum
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.optimizing import (
@@ -68,7 +72,7 @@ class Weights(Channels):
     label: str = mark("Weights")
     example: str = "12, 80:-1"
 
-    def resolve(self, value: Any, subject: LensSubject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
+    def resolve(self, value: Any, subject: Subject) -> tuple[tuple[int, float], ...]:  # type: ignore[override]
         """Return pairs of number and weight in the order of the numbers, each number once.
 
         Raises:
@@ -195,7 +199,7 @@ def run(subject: Subject, **chosen: Any) -> LensOutput:
 
     key = ("optimization", subject.model.cache_key, objectives, choice.pictures, method)
     run_resumed(
-        optimization, choice.steps, subject.cache, key, watched(subject, choice.steps, show)
+        optimization, choice.steps, subject.cache, key, step_callback(subject, choice.steps, show)
     )
     return _output(subject, choice, optimization, optimization.measured())
 
@@ -267,11 +271,8 @@ def _title(subject: Subject, goal: Objective, *, both: bool) -> str:
     """Return a picture's title without the layer, which the text above names."""
     what = goal.says_alone(subject.model)
     if both or not goal.rises:
-        return (
-            say("What excites {goal}", goal=what)
-            if goal.rises
-            else say("What silences {goal}", goal=what)
-        )
+        text = mark("What excites {goal}") if goal.rises else mark("What silences {goal}")
+        return say(text, goal=what)
     return f"{what[0].upper()}{what[1:]}"
 
 

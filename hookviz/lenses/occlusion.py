@@ -1,10 +1,12 @@
 """Show which parts of the image a score needs: a square hides one after the other."""
 
+from typing import Any
+
 import numpy as np
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import baseline, in_order, value_of
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import baseline, in_order, value_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing import overlay
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import on_image
@@ -22,7 +24,6 @@ from hookviz.explaining.attribution.occlusion import (
 )
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import highest_ninth
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
 from hookviz.lenses.contract.lens import (
     WHAT_IF,
@@ -31,14 +32,11 @@ from hookviz.lenses.contract.lens import (
     LensOutput,
     Preview,
     Subject,
+    highest_ninth,
     how_note,
 )
 from hookviz.lenses.contract.parameters import OneOf, PixelCount
-from hookviz.lenses.contract.target_choice import (
-    TARGET_CHOICES,
-    call_notes,
-    chosen_target,
-)
+from hookviz.lenses.contract.shared_choices import TARGET_CHOICES, call_notes, target_of
 from hookviz.wording import number, times
 
 _WINDOW, _STRIDE = 1 / 7, 1 / 10  # of the shorter side: a hundred positions on a square
@@ -55,24 +53,14 @@ _LIMITS_ELSEWHERE = mark(
 )
 
 
-def run(
-    subject: Subject,
-    *,
-    target: int | None,
-    layer: str | None,
-    channel: int,
-    row: int,
-    column: int,
-    baseline: str,
-    window: int,
-    stride: int,
-) -> LensOutput:
+def run(subject: Subject, *, baseline: str, window: int, stride: int, **target: Any) -> LensOutput:
     """Show how much a quantity q falls while a square of the input is hidden, square by square.
 
-    q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
-    channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
-    a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
-    takes its place is in `hookviz.explaining.attribution.baselines`. Of sound, volumes and clips a
+    q is chosen by `TARGET_CHOICES`: the score of a class before the softmax or, where a layer is
+    given, the mean of a channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A
+    square has `window` pixels a side, `stride` from one to the next, at most `window`, so that no
+    pixel is left out; what takes its place is in `hookviz.explaining.attribution.baselines`. Of
+    sound, volumes and clips a
     box of the input's proportions is hidden, whose shortest side is `window`. Values, float64:
     ``map``, the mean fall over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for
     each square, ``(rows, columns)``; ``value`` (q). They have every axis of the input but the
@@ -84,9 +72,7 @@ def run(
         ModelError: no layer is chosen and the network puts out no class scores.
     """
     windows = windows_on(subject, window, stride)
-    quantity = chosen_target(
-        subject, target=target, layer=layer, channel=channel, row=row, column=column
-    )
+    quantity = target_of(subject, target)
     result = hide(subject, quantity, windows, baseline)
     values = {"map": result.map, "drops": result.drops, "value": np.array(result.value)}
     return _panels(subject, quantity, windows, result), values
@@ -144,7 +130,7 @@ def _panels(
     is_image = len(windows.shape) == 2
     return (
         *([TextPanel(_answer(what, result, most), "answer")] if is_image and most > 0 else []),
-        TextPanel(_says(what, windows, result, most, box)),
+        TextPanel(_summarize(what, windows, result, most, box)),
         *(TextPanel(note, "note") for note in call_notes(subject, quantity.layer)),
         *(_on_image(subject, what, words, result, box) if is_image else ()),
         TextPanel(say(_LIMITS) if is_image else say(_LIMITS_ELSEWHERE), "note"),
@@ -204,7 +190,7 @@ def _on_image(
     )
 
 
-def _says(
+def _summarize(
     what: str, windows: Windows, result: Occlusion, most: float, box: tuple[slice, ...]
 ) -> str:
     is_image = len(windows.shape) == 2

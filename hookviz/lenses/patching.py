@@ -11,9 +11,9 @@ import numpy as np
 
 from hookviz.capturing.batch_images import named
 from hookviz.capturing.inputs import prepare
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of, in_order, target
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import batches, constant_of, constants, file_of, in_order, target
+from hookviz.codegen.script_text import as_maps
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.drawing.patching_page import heads_by_layer
@@ -22,7 +22,7 @@ from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Subject
-from hookviz.lenses.contract.more_images import prepared_alike
+from hookviz.lenses.contract.many_images import prepared_alike
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice, MoreImages, OneOf
 from hookviz.types import ModelInput
 from hookviz.wording import number
@@ -52,7 +52,7 @@ def run(
         ModelError: the network puts out no class scores, the layer has no channels or cells, or
             nothing in the network attends.
     """
-    name, other = _other(subject, images)
+    name, other = _other_input(subject, images)
     layers: list[str] | None = [layer]
     if by == "layers":
         layers = [info.name for info in subject.trace.convs_and_linears] or layers
@@ -76,7 +76,7 @@ def run(
     )
     panels: list[Panel] = [
         TextPanel(answer, "answer"),
-        TextPanel(_says(subject, found, best, target, name)),
+        TextPanel(_summarize(subject, found, best, target, name)),
     ]
     if found.note:
         panels.append(TextPanel(found.note, "note"))
@@ -92,7 +92,7 @@ def _one_array(shares: Mapping[str, Shares], by: str) -> Shares:
     return np.array([*shares.values()]) if by == "layer" else next(iter(shares.values()))
 
 
-def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
+def _other_input(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
     """Return the first of the images that is not the one looked at, by its name, as an input."""
     first = subject.image if subject.image is not None else subject.model_input
     (own, _), *others = named([first, *images]).items()
@@ -109,7 +109,7 @@ def _other(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelInput]:
     )
 
 
-def _says(subject: Subject, found: Patching, best: PatchRow, target: int, name: str) -> str:
+def _summarize(subject: Subject, found: Patching, best: PatchRow, target: int, name: str) -> str:
     return say(
         "The score of {label} is {low} on this image and {high} on {other}. {part} of the other "
         "image brings {share:.0f}% of the difference, more than any other part here.",

@@ -10,16 +10,14 @@ network.
 
 import re
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constant_of, constants, in_order, scores_without
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constant_of, constants, in_order, scores_without
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
@@ -166,14 +164,12 @@ def run(
     )
     stem = re.sub(r"[^\w.-]", "-", subject.model.name)
     file = FilePanel(
-        say("The pruned weights"), f"{stem}-pruned{SUFFIX}", partial(_file, plan, keep / 100), said
+        say("The pruned weights"),
+        f"{stem}-pruned{SUFFIX}",
+        lambda model: weights_bytes(plan.pruned(model, keep / 100)),
+        said,
     )
     return (*panels, file), values | kept
-
-
-def _file(plan: PruningPlan, share: float, model: Model) -> bytes:
-    """Return the pruned network's weights as a safetensors file."""
-    return weights_bytes(plan.pruned(model, share))
 
 
 def _size_table(

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import FORWARD, constants, in_order
-from hookviz.codegen.wording import as_maps
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import FORWARD, constants, in_order
+from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import field_text
@@ -82,7 +81,7 @@ def run(subject: Subject, *, layer: str, region: Region) -> LensOutput:
     channels = [int(channel) for channel in (*ranking[:_MOST], *ranking[_MOST:][-_LEAST:])]
     most = say("Channel {channel} of {layer} answers most there.", channel=channels[0], layer=layer)
     panels = _panels(subject, result, channels)
-    return (TextPanel(most, "answer"), TextPanel(_says(result, channels[0])), *panels), values
+    return (TextPanel(most, "answer"), TextPanel(_summarize(result, channels[0])), *panels), values
 
 
 def selectivity_on(subject: Subject, layer: str, region: Region) -> RegionSelectivity:
@@ -178,7 +177,7 @@ def _panels(subject: Subject, result: RegionSelectivity, shown: Sequence[int]) -
     return chart, maps_panel, TablePanel(say("In numbers"), _HEAD, rows)
 
 
-def _says(result: RegionSelectivity, first: int) -> str:
+def _summarize(result: RegionSelectivity, first: int) -> str:
     """Say which channel answers most, and how much of the picture is marked."""
     layer, weights, score = result.layer, result.weights, result.score
     marked = say(

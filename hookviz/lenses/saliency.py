@@ -8,34 +8,40 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import GRADIENT_AT, in_order, value_of
-from hookviz.drawing import overlay
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import GRADIENT_AT, in_order, value_of
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.grid import grid_of_any
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
-    ImagePanel,
-    OverlayPanel,
     Panel,
     TextPanel,
-    overlay_panel,
 )
 from hookviz.explaining.attribution.gradients import Numbers, TargetGradient, input_gradient
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
-from hookviz.lenses.contract.answers import share_of_half
 from hookviz.lenses.contract.beside_random import BESIDE_RANDOM
-from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject
+from hookviz.lenses.contract.lens import (
+    LOOKS,
+    Lens,
+    LensOutput,
+    Subject,
+    map_panels,
+    share_of_half,
+)
 from hookviz.lenses.contract.parameters import (
     LayerChoice,
     OneOf,
     RealNumber,
     WholeNumber,
 )
-from hookviz.lenses.contract.target_choice import TARGET_CHANNEL, TARGET_CLASS, call_notes
+from hookviz.lenses.contract.shared_choices import (
+    TARGET_CHANNEL,
+    TARGET_CLASS,
+    call_notes,
+    target_of,
+)
 from hookviz.wording import number
 
 _MEANS = {
@@ -45,6 +51,7 @@ _MEANS = {
     mark("guided backpropagation"): mark("which pixels excite it, with what inhibits left out"),
 }
 METHODS = tuple(_MEANS)
+_END = mark("The strongest 1 % of the pixels share the end colour ({end_value}).")
 
 
 def run(
@@ -76,11 +83,8 @@ def run(
         HookVizError: no gradient gets from q to the input.
         ModelError: no layer is chosen and the network puts out no class scores.
     """
-    if layer is None and target is None:
-        subject.scored  # noqa: B018 - says that there are no scores
-    quantity = AttributionTarget(target, layer, channel) if layer else AttributionTarget(target)
+    quantity = target_of(subject, {"target": target, "layer": layer, "channel": channel})
     result, parts, shown = pixel_map(subject, quantity, method, samples, noise)
-    signed = method == SIGNED
     what = quantity.describe(subject.model)
     words = say("{method} of {quantity}", method=say(method), quantity=what)
     panels: list[Panel] = [
@@ -94,7 +98,11 @@ def run(
             )
         ),
         *(TextPanel(note, "note") for note in _notes(subject, method, quantity, result)),
-        *(_on_image(subject, shown, words, signed=signed) if len(subject.shape) == 3 else ()),
+        *(
+            map_panels(subject, shown, words, _END, signed=method == SIGNED)
+            if len(subject.shape) == 3
+            else ()
+        ),
         GridPanel(
             say("Channel by channel of the input"),
             grid_of_any(parts, scale="symmetric", title=words, width=900),
@@ -134,35 +142,6 @@ def pixel_map(
         parts = result.gradient * result.output
         return result, parts, parts.sum(0)
     return result, result.gradient, np.abs(result.gradient).max(0)
-
-
-def _on_image(
-    subject: Subject, shown: Numbers, words: str, *, signed: bool
-) -> tuple[OverlayPanel, ImagePanel]:
-    """Lay the map over the image, and draw it alone."""
-    end = overlay.color_limit(shown, overlay.BRIGHT)
-    colours = coloured(
-        shown, "RdBu_r" if signed else "inferno", low=-end if signed else 0.0, high=end
-    )
-    return (
-        overlay_panel(
-            say("On the image"),
-            subject.model_input,
-            subject.image,
-            colours,
-            opacity=0.75,
-            alt=say("{title}, on the image", title=words),
-        ),
-        ImagePanel(
-            say("The map alone"),
-            overlay.over_image(subject.model_input, subject.image, colours, opacity=1),
-            alt=say("{title}, one value per pixel of the input", title=words),
-            caption=say(
-                "The strongest 1 % of the pixels share the end colour ({end_value}).",
-                end_value=number(end),
-            ),
-        ),
-    )
 
 
 def _smooth(

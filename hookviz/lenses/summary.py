@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import in_order, layers
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import in_order, layers
 from hookviz.drawing.panels import TablePanel, TextPanel
 from hookviz.explaining.layers.layer_description import amount
 from hookviz.language.saying import mark, say
@@ -46,7 +46,7 @@ def run(subject: Subject, *, layers: str) -> LensOutput:
         parameters=parameters,
         multiply_adds=work,
         shape=times(subject.shape),
-        note=_outside(executed, parameters),
+        note=_outside_layers(executed, parameters),
     )
     table = TablePanel(say("Layers in order of execution"), _HEAD, tuple(map(_row, listed)))
     numbers = {
@@ -71,7 +71,7 @@ def _answer(subject: Subject, parameters: int) -> str:
     )
 
 
-def _outside(layers: Sequence[LayerInfo], parameters: int) -> str:
+def _outside_layers(layers: Sequence[LayerInfo], parameters: int) -> str:
     """Explain why the rows' parameters do not add up to the network's; empty where they do."""
     rows = sum(layer.parameters for layer in layers)
     if rows < parameters:

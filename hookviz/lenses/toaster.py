@@ -10,10 +10,10 @@ from torch import Tensor
 
 from hookviz.capturing.inputs import prepare
 from hookviz.codegen import optimizing
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import constants, in_order
-from hookviz.codegen.lens_parts import target as target_line
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import constants, in_order
+from hookviz.codegen.lens_script import target as target_line
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import (
     ChartPanel,
     FilePanel,
@@ -42,11 +42,10 @@ from hookviz.language.saying import mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import (
     ClassChoice,
-    LensSubject,
     Switch,
     WholeNumber,
 )
-from hookviz.lenses.contract.watching import steps_choice
+from hookviz.lenses.contract.shared_choices import steps_choice
 from hookviz.outputs.answer import Reading
 from hookviz.outputs.declaration import LOGITS
 from hookviz.types import Model, Pixels
@@ -65,7 +64,7 @@ class ToasterChoice(ClassChoice):
 
     unchosen: ClassVar[str] = mark("{top}: choose any class")
 
-    def start(self, subject: LensSubject) -> int:
+    def start(self, subject: Subject) -> int:
         """Return the class where none is chosen.
 
         Raises:
@@ -99,7 +98,7 @@ def run(
     def show(now: PictureChange) -> None:
         nonlocal due
         if time.monotonic() >= due:
-            subject.partial(_output(subject, _Found(now, others)))
+            subject.partial(_output(subject, _ChangedImage(now, others)))
             due = time.monotonic() + _EVERY
 
     change = search(
@@ -111,13 +110,16 @@ def run(
         answer = other_answer(name, change, search, reporter)
         rows += [_row(answer)] if answer is not None else []
         reporter.step()
-        subject.partial(_output(subject, _Found(change, others, tuple(rows))))
-    return _output(subject, _Found(change, others, tuple(rows), _opened(subject, change)))
+        subject.partial(_output(subject, _ChangedImage(change, others, tuple(rows))))
+    return _output(
+        subject, _ChangedImage(change, others, tuple(rows), _reopened_answer(subject, change))
+    )
 
 
 def _row(answer: OtherAnswer) -> Row:
     answers = (
-        _best(answer.model, Reading(LOGITS), scores) for scores in (answer.before, answer.after)
+        _likeliest(answer.model, Reading(LOGITS), scores)
+        for scores in (answer.before, answer.after)
     )
     return answer.model.title, *answers, _own_change(answer.model, answer.own)
 
@@ -132,7 +134,7 @@ def _own_change(model: Model, own: PictureChange) -> str:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Found:
+class _ChangedImage:
     """What there is to show: the change, other networks, and what the file gives when opened."""
 
     change: PictureChange
@@ -153,32 +155,32 @@ class _Found:
         return shown
 
 
-def _output(subject: Subject, found: _Found) -> LensOutput:
+def _output(subject: Subject, result: _ChangedImage) -> LensOutput:
     """Return the result so far; the same panels all the way."""
-    change, model = found.change, subject.model
+    change, model = result.change, subject.model
     before, after = (
-        _best(model, change.reading, scores) for scores in (change.before, change.after)
+        _likeliest(model, change.reading, scores) for scores in (change.before, change.after)
     )
     name = f"{model.name}-{model.label(change.target)}".replace(" ", "-")
-    added = say("What is added, {factor}×", factor=found.times)
+    added = say("What is added, {factor}×", factor=result.times)
     bound = say("No number moved by more than {bound} of 255", bound=change.moved)
     panels: list[Panel] = [
         TextPanel(_answer(subject, change), "answer"),
-        TextPanel(_words(subject, found)),
-        FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, found)),
+        TextPanel(_words(subject, result)),
+        FilePanel(say("Save as a card"), f"{name}-card.png", partial(_card, result)),
         _picture(before, change.original, say("Before")),
         _picture(after, change.picture, say("After")),
-        _picture(added, found.enlarged_difference, bound),
+        _picture(added, result.enlarged_difference, bound),
         _chart(subject, change),
     ]
-    if found.others:
-        is_known = change.found or bool(found.opened)  # else the search goes on
+    if result.others:
+        is_known = change.found or bool(result.opened)  # else the search goes on
         own = _own_change(model, change) if is_known else "…"
         panels.append(
             TablePanel(
                 say("Network after network"),
                 _HEADS,
-                ((model.title, before, after, own), *found.rows),
+                ((model.title, before, after, own), *result.rows),
                 say(
                     "The change was made for the first network alone; the last column says what "
                     "does it for each."
@@ -190,7 +192,7 @@ def _output(subject: Subject, found: _Found) -> LensOutput:
             say("The changed picture"),
             f"{name}.png",
             lambda _model: encode_png(change.picture),
-            found.opened,
+            result.opened,
         )
     )
     return tuple(panels), {
@@ -219,8 +221,8 @@ def _answer(subject: Subject, change: PictureChange) -> str:
     )
 
 
-def _words(subject: Subject, found: _Found) -> str:
-    change = found.change
+def _words(subject: Subject, result: _ChangedImage) -> str:
+    change = result.change
     label = subject.label(change.target)
     if not change.found:
         return say(
@@ -255,11 +257,11 @@ def _chart(subject: Subject, change: PictureChange) -> ChartPanel:
     )
 
 
-def _opened(subject: Subject, change: PictureChange) -> str:
+def _reopened_answer(subject: Subject, change: PictureChange) -> str:
     """Return what the changed picture's file gives when it is opened as any photograph is."""
     model = subject.model
     again = prepare(model, encode_png(change.picture))
-    said = _best(model, change.reading, class_scores_of(model, again))
+    said = _likeliest(model, change.reading, class_scores_of(model, again))
     if again.digest == change.model_input.digest:
         return say("Opened here as a photograph it gives the same: {answer}.", answer=said)
     return say(
@@ -269,9 +271,9 @@ def _opened(subject: Subject, change: PictureChange) -> str:
     )
 
 
-def _card(found: _Found, model: Model) -> bytes:
+def _card(result: _ChangedImage, model: Model) -> bytes:
     """Draw the card: the three pictures, their answers and the bound."""
-    change = found.change
+    change = result.change
     old, label = int(change.before.argmax()), model.label(change.target)
     words = say(
         "No number of the picture moved by more than {bound} of 255. {label} went from {before} to "
@@ -286,18 +288,18 @@ def _card(found: _Found, model: Model) -> bytes:
     if change.found:
         heading = say("From {old} to {new}", old=model.label(old), new=label)
     faces = (
-        Face(change.original, say("Before"), _best(model, change.reading, change.before)),
-        Face(change.picture, say("After"), _best(model, change.reading, change.after)),
+        Face(change.original, say("Before"), _likeliest(model, change.reading, change.before)),
+        Face(change.picture, say("After"), _likeliest(model, change.reading, change.after)),
         Face(
-            found.enlarged_difference,
-            say("What is added, {factor}×", factor=found.times),
+            result.enlarged_difference,
+            say("What is added, {factor}×", factor=result.times),
             say("at most {bound} of 255", bound=change.moved),
         ),
     )
     return picture_card(heading, faces, words, f"{model.title} · HookViz").png
 
 
-def _best(model: Model, reading: Reading, scores: Tensor) -> str:
+def _likeliest(model: Model, reading: Reading, scores: Tensor) -> str:
     """Return the likeliest class with its probability."""
     top = int(scores.argmax())
     return f"{model.label(top)} {reading.text(float(reading.values(scores)[top]))}"

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, in_order, innermost
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, in_order, innermost
 from hookviz.drawing.charts import arc_diagram
 from hookviz.drawing.panels import ChartPanel, ImagePanel, Panel, TextPanel, TreePanel
 from hookviz.explaining.network_map.followed_pass import (
@@ -25,15 +25,8 @@ from hookviz.wording import number, percent
 
 _MOST_SOURCES = 6  # written out in a row of the table
 _HEAD = (
-    *(
-        mark("layer"),
-        mark("kind"),
-        mark("call"),
-        mark("steps"),
-        mark("from"),
-        mark("input"),
-        mark("output"),
-    ),
+    *(mark("layer"), mark("kind"), mark("call"), mark("steps")),
+    *(mark("from"), mark("input"), mark("output")),
     *(mark("ms"), mark("of all time"), mark("MB"), mark("of all memory")),
 )
 
@@ -57,7 +50,7 @@ def run(subject: Subject) -> LensOutput:
     steps, seconds, nbytes = flow.steps, flow.seconds, flow.nbytes
     panels: tuple[Panel, ...] = (
         TextPanel(_answer(steps, seconds), "answer"),
-        TextPanel(_says(subject.model.title, steps, seconds)),
+        TextPanel(_summarize(subject.model.title, steps, seconds)),
         _tree(flow, seconds, nbytes),
         _chart(say("Time of each call"), flow, seconds * 1e3, "ms"),
         _chart(say("Memory of each call's output"), flow, nbytes / 1e6, "MB"),
@@ -75,7 +68,7 @@ def _answer(steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
     )
 
 
-def _says(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
+def _summarize(title: str, steps: Sequence[LayerStep], seconds: np.ndarray[Any, Any]) -> str:
     whole = float(np.nansum(seconds))
     slowest = int(np.nanargmax(seconds))
     joins = sum(len(step.sources) > 1 for step in steps)

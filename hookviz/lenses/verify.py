@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from hookviz.capturing import engine
-from hookviz.codegen.function_source import source_of
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.codegen.lens_parts import TENSORS_IN, in_order, layers
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.codegen.lens_script import TENSORS_IN, in_order, layers
+from hookviz.codegen.script_text import source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.recomputation import (
@@ -55,7 +55,7 @@ def run(subject: Subject) -> LensOutput:
     result = verification_of(subject)
     rows = tuple(_row(name, check) for name, check in result.checks.items())
     listed = result.checks.values()
-    panels = [_verdict(result), *_unchecked(result.checks), *_chart(result)]
+    panels = [_verdict(result), *_unchecked_panels(result.checks), *_chart(result)]
     return (*panels, TablePanel(say("Every layer"), _HEAD, rows)), {
         "difference": result.difference,
         "relative": result.relative,
@@ -163,7 +163,7 @@ def _verdict(result: Verification) -> TextPanel:
     return TextPanel(says, "good" if result.is_record_checked else "note")
 
 
-def _unchecked(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
+def _unchecked_panels(checks: Mapping[str, LayerCheck]) -> tuple[Panel, ...]:
     left = [
         say(
             "{layer} ({kind}) {problem}",

@@ -30,7 +30,7 @@ from hookviz import shallow_json
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.language.saying import say
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.script_scene import weights_of
+from hookviz.lessons.scripts import weights_of
 from hookviz.machine.memory import MEGABYTE
 from hookviz.models.bundled import BUNDLED
 
@@ -141,7 +141,7 @@ class OwnRun:
                 ended = self._watch(process, folder)
             finally:
                 _end(process, folder)
-        return _read(folder, ended, process.returncode)
+        return _read_result(folder, ended, process.returncode)
 
     def _watch(self, process: "subprocess.Popen[bytes]", folder: Path) -> str:
         """Wait for the end of the process, and return in a sentence why it had to be ended."""
@@ -176,7 +176,7 @@ def _end(process: "subprocess.Popen[bytes]", folder: Path) -> None:
                 os.kill(int(environment.parent.name), signal.SIGKILL)
 
 
-def _read(folder: Path, ended: str, status: int) -> OwnResult:
+def _read_result(folder: Path, ended: str, status: int) -> OwnResult:
     """Return what the process left in its folder; `ended` tells why it was ended, if it was."""
     printed = _lines(folder / "printed.txt")
     if ended:

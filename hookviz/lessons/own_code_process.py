@@ -16,7 +16,7 @@ LINES = "lines.py"
 MOST_LETTERS, MOST_PICTURES, MOST_NUMBERS = 8_000, 6, 4_000_000
 
 
-class Printed:
+class OutputFile:
     """What lines print, into a file and up to a length."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ def main(megabytes: int) -> None:
             text = Path(name).read_text("utf-8")
             if name == LINES:
                 limit_memory(megabytes)
-                printed: Any = Printed()
+                printed: Any = OutputFile()
                 sys.stdout = printed
                 Path("begun").touch()
             exec(compile(text, name, "exec"), held)  # noqa: S102 - what the process is for

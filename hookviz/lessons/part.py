@@ -1,13 +1,14 @@
-"""Define what a live part of a lesson is, and what it looks at."""
+"""Define a live part of a lesson, its options and their checks, and the scene it looks at."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TypeVar
 
+from hookviz.errors import LessonError, nearest_names, shorten
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Subject
-from hookviz.lessons.lesson_error import did_you_mean
 from hookviz.types import InputImage
 
 Fact = str | int | float
@@ -130,3 +131,19 @@ class Part:
     options: tuple[Option, ...] = ()
     facts: Callable[[LessonScene, Options], Mapping[str, Fact]] = _no_facts
     link: Callable[[LessonScene, Options], Mapping[str, str]] = _no_link
+
+
+def lesson_error(file: Path, line: int, message: str) -> LessonError:
+    """Return the error for what is wrong at a line of a file, `message` being a sentence."""
+    return LessonError(
+        say("{file}, line {line}: {fault}", file=file.name, line=line, fault=message)
+    )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a sentence with the name that is most like `name`, else with all known ones."""
+    names = tuple(known)
+    similar = nearest_names(name, names, count=1)
+    if similar:
+        return say("Did you mean {name!r}?", name=similar[0])
+    return say("There are: {names}.", names=shorten(", ".join(names), 300)) if names else ""

@@ -17,8 +17,7 @@ from hookviz.language import saying
 from hookviz.language.catalogs import catalog
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.lesson_error import did_you_mean, lesson_error
-from hookviz.lessons.part import Fact
+from hookviz.lessons.part import Fact, did_you_mean, lesson_error
 
 _DEEPEST = 12  # levels of lists and quotes within each other, two for each
 _LINK = re.compile(r"https://[^\s/]|[?#]", re.IGNORECASE)
@@ -126,22 +125,24 @@ def as_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str
 
 def inline_html(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
     """Return a line of text as HTML without a paragraph around it; `as_html` otherwise."""
-    return _html(_filled(_PARSER.parseInline(translated(words)), facts, file, line))
+    return _html(_fill_tokens(_PARSER.parseInline(translated(words)), facts, file, line))
 
 
 def as_plain(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> str:
     """Return a line of text without any marks."""
-    (inline,) = _filled(_PARSER.parseInline(translated(words)), facts, file, line)
+    (inline,) = _fill_tokens(_PARSER.parseInline(translated(words)), facts, file, line)
     parts = (" " if child.type == "softbreak" else child.content for child in inline.children or ())
     return saying.closed_up("".join(parts))
 
 
 def filled(words: str, facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
     """Return the tokens of a text in the language that is spoken, with its facts."""
-    return _filled(parsed(translated(words)), facts, file, line)
+    return _fill_tokens(parsed(translated(words)), facts, file, line)
 
 
-def _filled(tokens: list[Token], facts: Mapping[str, Fact], file: Path, line: int) -> list[Token]:
+def _fill_tokens(
+    tokens: list[Token], facts: Mapping[str, Fact], file: Path, line: int
+) -> list[Token]:
     check(tokens, file, line)
     for token in tokens:
         _fill_in(token, facts, file, line)

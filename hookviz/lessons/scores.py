@@ -151,7 +151,7 @@ def chance(share: float) -> str:
     """Write a probability with at least two digits: ``"98.7 %"``, ``"0.14 %"``, ``"0.0021 %"``."""
     if share < _LEAST:
         return say("< {share} %", share=localised(f"{100 * _LEAST:.4f}"))
-    if share < 1 and _shown(share) >= 1:
+    if share < 1 and _rounded(share) >= 1:
         return say("> {share} %", share=localised("99.9"))
     return say("{share} %", share=localised(_text(share)))
 
@@ -162,9 +162,9 @@ def ratio(larger: float, smaller: float) -> str:
     With as many digits, three at most, as both the probabilities and what is shown of them bear
     out; empty where none is, or where one is too small or too near to one to be shown.
     """
-    if smaller < _LEAST or (larger < 1 and _shown(larger) >= 1):
+    if smaller < _LEAST or (larger < 1 and _rounded(larger) >= 1):
         return ""
-    true, seen = larger / smaller, _shown(larger) / _shown(smaller)
+    true, seen = larger / smaller, _rounded(larger) / _rounded(smaller)
     for digits in _DIGITS:
         written = f"{true:.{digits - 1}e}"
         if written == f"{seen:.{digits - 1}e}":
@@ -183,5 +183,5 @@ def _text(share: float) -> str:
     return f"{percent:.{1 - power}f}"
 
 
-def _shown(share: float) -> float:
+def _rounded(share: float) -> float:
     return float(_text(share)) / 100

@@ -233,12 +233,7 @@ class Training:
 
 
 def maps_at(frame: Frame, picture: Pixels) -> dict[str, Tensor]:
-    """Return what the conv layers put out at a step for a picture, ``(C, H, W)`` by layer.
-
-    Args:
-        frame: the step.
-        picture: RGB uint8 ``(SIDE, SIDE, 3)``.
-    """
+    """Return each conv layer's maps ``(C, H, W)`` at a step, of a picture ``(SIDE, SIDE, 3)``."""
     with torch.device("meta"):
         network = SmallNetwork()
     network.load_state_dict(dict(frame.weights), assign=True)

@@ -43,8 +43,15 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.models.derived_models import copied
 from hookviz.models.wrapping import wrap
-from hookviz.notebook.answers import Asked, Line, key_of
-from hookviz.notebook.chosen import ViewTrait, as_view, from_client, to_client
+from hookviz.notebook.answers import (
+    CommTransport,
+    PendingQuestion,
+    ViewTrait,
+    as_view,
+    from_client,
+    subject_key,
+    to_client,
+)
 from hookviz.notebook.kernel import between_cells, put_out
 from hookviz.types import Capture, InputImage, Model, ModelInput
 
@@ -72,12 +79,7 @@ def client_script() -> str:
 
 
 def client_start(language: str, height: int) -> Mapping[str, Any]:
-    """Return the words, style sheets and fields that the client starts with.
-
-    Args:
-        language: of its words.
-        height: of the widget in pixels.
-    """
+    """Return the words, style sheets, fields and height in pixels that the client starts with."""
     own, explorers = (client_words(language, folder) for folder in _FOLDERS)
     return {
         "fields": client_fields(),
@@ -167,6 +169,9 @@ class ExplorerWidget(anywidget.AnyWidget):
     cell: Any = traitlets.Tuple(
         traitlets.Int(), traitlets.Int(), default_value=None, allow_none=True
     )
+    _of_image: Callable[[Model, Any], Subject]
+    _options: Mapping[str, Any]
+    _is_copied: bool
     _subject = traitlets.Unicode().tag(sync=True)
     _home = traitlets.Dict().tag(sync=True)
 
@@ -186,20 +191,11 @@ class ExplorerWidget(anywidget.AnyWidget):
         Raises:
             HookVizError: the network, the image or the layer can't be looked at.
         """
-        of_image = partial(subject_given, size=size, whole=whole)
+        self._of_image, self._options = partial(subject_given, size=size, whole=whole), options
         own = wrap(model, **options)
-        lasting, is_copied = _lasting(own)
-        about = of_image(lasting, image)
-        self._begin(
-            about,
-            _stays(about, image),
-            own.network,
-            is_copied=is_copied,
-            of_image=of_image,
-            options=options,
-            view=view,
-            height=height,
-        )
+        frozen, self._is_copied = _frozen_copy(own)
+        about = self._of_image(frozen, image)
+        self._begin(about, _fixed_input(about, image), own.network, view=view, height=height)
 
     @classmethod
     def of_capture(cls, capture: Capture, model: Model) -> "ExplorerWidget":
@@ -213,14 +209,13 @@ class ExplorerWidget(anywidget.AnyWidget):
                 say("{model} has changed since this capture was made.", model=model.title)
             )
         widget = cls.__new__(cls)
-        lasting, is_copied = _lasting(model)
-        about = subject_given(lasting, capture.model_input)
-        engine.keep(replace(capture, digest=lasting.cache_key), about.cache)
+        widget._of_image, widget._options = subject_given, {}
+        frozen, widget._is_copied = _frozen_copy(model)
+        about = subject_given(frozen, capture.model_input)
+        engine.keep(replace(capture, digest=frozen.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
-        widget._begin(
-            about, about.model_input, model.network, is_copied=is_copied, view=View(layer=first)
-        )
+        widget._begin(about, about.model_input, model.network, view=View(layer=first))
         return widget
 
     def _begin(
@@ -229,16 +224,14 @@ class ExplorerWidget(anywidget.AnyWidget):
         image: InputImage | ModelInput,
         network: nn.Module,
         *,
-        is_copied: bool,
-        of_image: Callable[[Model, Any], Subject] = subject_given,
-        options: Mapping[str, Any] | None = None,
-        view: View | Mapping[str, object] | None = None,
+        view: View | Mapping[str, object] | None,
         height: int = _HEIGHT,
     ) -> None:
-        self._about, self._image, self._of_image = about, image, of_image
-        self._network, self._is_copied, self._options = network, is_copied, options or {}
+        self._about, self._image, self._network = about, image, network
         self._language = current()
-        self._line = Line(lambda: self._about, self._language, self.send, self._answered)
+        self._transport = CommTransport(
+            lambda: self._about, self._language, self.send, self._answered
+        )
         self._saved = SavedPicture(self._picture, self._beside_cells)
         self._moving = RLock()  # who sets the view: a cell, or a click in another thread
         self._follows = True
@@ -246,7 +239,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         if begins.layer is not None:
             self._known_layer(begins.layer)
         home = client_start(self._language, height)
-        super().__init__(view=begins, _subject=key_of(about), _home=home)
+        super().__init__(view=begins, _subject=subject_key(about), _home=home)
         self._follow()
         self.on_msg(self._heard)
 
@@ -286,24 +279,25 @@ class ExplorerWidget(anywidget.AnyWidget):
         else:
             own = replace(self.model, network=self._network)
         is_known = model is None and not self._is_copied  # as one that can't be copied
-        lasting, is_copied = (own, False) if is_known else _lasting(own)
+        frozen, is_copied = (own, False) if is_known else _frozen_copy(own)
         given = self._image if image is None else image
-        about = self._of_image(lasting, given)
-        self._image, self._network, self._is_copied = _stays(about, given), own.network, is_copied
-        if model is None and key_of(about) == self._subject:
+        about = self._of_image(frozen, given)
+        self._image, self._network = _fixed_input(about, given), own.network
+        self._is_copied = is_copied
+        if model is None and subject_key(about) == self._subject:
             return
         before, self._about = self._about, about
-        self._line.leave_all()
+        self._transport.leave_all()
         before.cache.clear()
-        self._line.answer_ahead()
-        self._subject = key_of(about)
+        self._transport.answer_ahead()
+        self._subject = subject_key(about)
         self._follow()
 
     def close(self) -> None:
         """End the widget; what it kept is given back."""
         if self.comm is not None:  # it was made as a whole, and is not closed yet
             self._saved.rest()
-            self._line.leave_all()
+            self._transport.leave_all()
             self._about.cache.clear()
         super().close()
 
@@ -384,16 +378,16 @@ class ExplorerWidget(anywidget.AnyWidget):
             between_cells(call)
 
     def _heard(self, _widget: object, content: Any, _files: object) -> None:
-        if not self._is_copied and key_of(self._about) != self._subject:
+        if not self._is_copied and subject_key(self._about) != self._subject:
             self.refresh()  # a cell has changed the network
-        self._line.heard(content, at_once=not self._is_copied)
+        self._transport.heard(content, at_once=not self._is_copied)
 
     def _send(self, msg: Any, buffers: Any = None) -> None:  # whatever goes to the client
-        self._line.as_a_reply(partial(super()._send, msg, buffers=buffers))
+        self._transport.as_a_reply(partial(super()._send, msg, buffers=buffers))
 
-    def _answered(self, asked: Asked) -> None:
+    def _answered(self, pending: PendingQuestion) -> None:
         """Keep the picture of what is on the screen in the notebook, where it is to be saved."""
-        if asked.question.name == "tiles":
+        if pending.question.name == "tiles":
             self._saved.follow()
 
     def _picture(self) -> dict[str, Any]:
@@ -426,7 +420,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         put_out({**data, "text/plain": ""}, *more)
 
 
-def _lasting(model: Model) -> tuple[Model, bool]:
+def _frozen_copy(model: Model) -> tuple[Model, bool]:
     """Return a model that cells can't change, and whether it is one: else the given one."""
     try:
         return copied(model), True
@@ -436,6 +430,6 @@ def _lasting(model: Model) -> tuple[Model, bool]:
         return model, False
 
 
-def _stays(about: Subject, given: object) -> InputImage | ModelInput:
+def _fixed_input(about: Subject, given: object) -> InputImage | ModelInput:
     """Return what was given as it was read: a file can change, and a tensor too."""
     return about.model_input if isinstance(given, Tensor | ModelInput) else about.image

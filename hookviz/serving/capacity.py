@@ -1,19 +1,25 @@
 """Make what all sessions of the process share: models, activations' bound, queue, metrics, its end.
 
-Each is made when it is first asked for, after the settings were read.
+Each is made when it is first asked for, after the settings were read. Where memory runs out,
+`translate_oom` and `with_retry` free the caches and say so in words.
 """
 
 import gc
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from hookviz.capturing.cache import Budget, ByteCache
+from hookviz.errors import HookVizError
+from hookviz.language.saying import say
 from hookviz.machine import memory
 from hookviz.machine.memory import MEGABYTE, Memory
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.garbage import GarbageCollector
-from hookviz.serving.memory_reservations import MemoryReservations
+from hookviz.serving.memory_reservations import MemoryReservations, OutOfMemoryError
 from hookviz.serving.model_pool import ModelPool
 from hookviz.settings import settings
 
@@ -122,7 +128,7 @@ def queue() -> FairQueue:
 @cache
 def reservations() -> MemoryReservations:
     """Return the line in which every run and every loading waits for memory."""
-    return MemoryReservations(own_memory(), _give_back, _droppable, run_plan().large)
+    return MemoryReservations(own_memory(), _give_back, _droppable_bytes, run_plan().large)
 
 
 def _give_back(nbytes: int) -> int:
@@ -134,7 +140,7 @@ def _give_back(nbytes: int) -> int:
     return went
 
 
-def _droppable() -> int:
+def _droppable_bytes() -> int:
     """Return the bytes that `_give_back` could drop now."""
     return activation_budget().used + model_pool().unused
 
@@ -169,3 +175,61 @@ def metrics() -> "Metrics | None":
             "memory_limit_bytes": ("What may be used.", lambda: own_memory().limit),
         }
     )
+
+
+_Result = TypeVar("_Result")
+_log = logging.getLogger(__name__)
+
+
+@contextmanager
+def translate_oom(label: str) -> Iterator[None]:
+    """Translate the block's lack of memory into an error that says `label`, and free caches.
+
+    Raises:
+        OutOfMemoryError: there was not enough memory for the block.
+    """
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OutOfMemoryError) or not memory.is_short_of_memory(error):
+            raise
+        _free_caches()
+        if isinstance(error, HookVizError):
+            raise
+        raise OutOfMemoryError(
+            say(
+                "{label} takes more memory than this server has left. What it kept has given "
+                "way, so another try may go well; a smaller input or model takes less.",
+                label=label,
+            )
+        ) from error
+
+
+def with_retry(label: str, work: Callable[[], _Result]) -> _Result:
+    """Return what `work` returns; where memory is short, free caches and try once more.
+
+    Raises:
+        OutOfMemoryError: there is not enough memory for it.
+    """
+    try:
+        return work()
+    except Exception as error:
+        if not memory.is_short_of_memory(error):
+            raise
+    _free_caches()
+    with translate_oom(label):
+        return work()
+
+
+def _free_caches() -> None:
+    """Drop all that can be computed or loaded again: activations, and models that nobody uses."""
+    budget = activation_budget()
+    kept = budget.give_back(budget.used)
+    loaded = model_pool().evict_unused()
+    _log.warning(
+        "Memory ran out, and %d MB of activations and %d MB of models gave way",
+        kept // memory.MEGABYTE,
+        loaded // memory.MEGABYTE,
+    )
+    gc.collect()
+    memory.return_to_system()

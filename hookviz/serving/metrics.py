@@ -103,11 +103,7 @@ class Metrics:
             yield
 
     def frame(self, outcome: str) -> None:
-        """Count a frame of a stream.
-
-        Args:
-            outcome: how it ended: one of a few words of the code.
-        """
+        """Count a frame of a stream by how it ended: one of a few words of the code."""
         self._frames.labels(outcome).inc()
 
     def question(self, name: str, outcome: str) -> None:

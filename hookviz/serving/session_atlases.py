@@ -16,7 +16,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speak
-from hookviz.serving import capacity, logs, out_of_memory
+from hookviz.serving import capacity, logs
 from hookviz.serving.memory_reservations import own_pass_need
 from hookviz.types import Model
 
@@ -205,7 +205,7 @@ class _Build(threading.Thread):
             HookVizError: what was kept so far was evicted, or there is no room for more.
         """
         with (
-            out_of_memory.translate_oom(say("This atlas")),
+            capacity.translate_oom(say("This atlas")),
             self._use_model() as model,
             capacity.reservations().hold(say("This atlas"), own_pass_need(model), self._check),
             capacity.queue().turn(("atlas", self._owner), self._check, background=True),

@@ -8,12 +8,13 @@ import secrets
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from hookviz.errors import HookVizError
 from hookviz.hooking.torch_functions import EveryFunction
 from hookviz.language.saying import say
-from hookviz.serving import capacity, logs, out_of_memory
+from hookviz.serving import capacity, logs
 from hookviz.serving.fair_queue import FairQueue, OnPosition
 from hookviz.serving.memory_reservations import MemoryNeed
 from hookviz.serving.time_limit import TimeLimit, TooLongError
@@ -83,49 +84,49 @@ class RunSlot:
         return checked
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class WatchedRun:
-    """Turn whose every progress callback asks first whether anybody waits for it still."""
+    """Turn whose every progress callback asks first whether anybody waits for it still.
 
-    def __init__(
-        self, slot: RunSlot, check: Check, report: Progress, on_position: OnPosition
-    ) -> None:
-        """Watch a turn.
+    Attributes:
+        slot: the turn.
+        check: raises where nobody waits any more.
+        report: called with the share done.
+        on_position: called with the position in the queue while others are let in.
+    """
 
-        Args:
-            slot: the turn.
-            check: raises where nobody waits any more.
-            report: called with the share done.
-            on_position: called with the place in the queue while others are let in.
-        """
-        self._slot, self._check, self._report = slot, check, report
-        self._on_position = on_position
+    slot: RunSlot
+    check: Check
+    report: Progress
+    on_position: OnPosition
 
     @property
     def limit(self) -> "WatchedLimit":
         """Return when the run has to be over."""
-        return WatchedLimit(self._slot.limit, self._check, self._report)
+        return WatchedLimit(self.slot.limit, self.check, self.report)
 
     def yielding(self, progress: Progress = ignore) -> Progress:
         """Return a progress callback that lets others compute meanwhile."""
-        watched = _watched(progress, self._check, self._report)
-        return self._slot.yielding(watched, self._on_position)
+        watched = _with_check(progress, self.check, self.report)
+        return self.slot.yielding(watched, self.on_position)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class WatchedLimit:
     """Time limit of a `WatchedRun`."""
 
-    def __init__(self, limit: TimeLimit, check: Check, report: Progress) -> None:
-        """Watch a limit, as `WatchedRun` says."""
-        self._limit, self._check, self._report = limit, check, report
+    time: TimeLimit
+    check: Check
+    report: Progress
 
     def within(self, progress: Progress = ignore) -> Progress:
         """Return `progress` as one that raises once the time is over or nobody waits any more."""
-        return self._limit.within(_watched(progress, self._check, self._report))
+        return self.time.within(_with_check(progress, self.check, self.report))
 
     @contextmanager
     def over_torch(self) -> Iterator[None]:
         """Have any function of torch raise likewise in the block."""
-        with self._limit.over_torch(), _CheckedTorch(self._check):
+        with self.time.over_torch(), _CheckedTorch(self.check):
             yield
 
 
@@ -143,7 +144,7 @@ class _CheckedTorch(EveryFunction):
         return func(*args, **kwargs)
 
 
-def _watched(progress: Progress, check: Check, report: Progress) -> Progress:
+def _with_check(progress: Progress, check: Check, report: Progress) -> Progress:
     def watched(share: float) -> None:
         check()
         report(share)
@@ -158,11 +159,10 @@ def turn(
     label: str,
     kind: str = "capture",
     *,
-    model: str = "",
-    layer: str = "",
     owner: Hashable = None,
     need: MemoryNeed | None = None,
     on_position: OnPosition | None = None,
+    **fields: str,
 ) -> Iterator[RunSlot]:
     """Wait for a session's turn, and hold it for the block.
 
@@ -176,11 +176,10 @@ def turn(
         session: whose turn it is, for the log.
         label: what is run, in a person's words.
         kind: what is run, in a word for logs and metrics.
-        model: the model's name in the catalog, for the log.
-        layer: the layer's name, for the log.
         owner: who has the place in the queue, of which each has one; None for the session.
         need: memory that is reserved for the block, before the wait for a slot.
         on_position: called as by `FairQueue.turn`; what it raises ends the wait.
+        fields: more for the log: ``model``, its name in the catalog, and ``layer``.
 
     Raises:
         OutOfMemoryError: the block needs more memory than there is.
@@ -188,12 +187,12 @@ def turn(
     """
     owner = session if owner is None else owner
     with (
-        logs.bound(session=session, request=secrets.token_hex(4), model=model, layer=layer),
+        logs.bound(session=session, request=secrets.token_hex(4), **fields),
         capacity.reservations().hold(label, need, _behind_runs(on_position)),
         capacity.queue().turn(owner, on_position) as waited,
     ):
         slot = RunSlot(capacity.queue(), owner, label)
-        with _logged(kind, slot, waited), out_of_memory.translate_oom(label):
+        with _log_run(kind, slot, waited), capacity.translate_oom(label):
             yield slot
 
 
@@ -210,7 +209,7 @@ def says_position(position: int) -> str:
 
 
 @contextmanager
-def _logged(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
+def _log_run(kind: str, slot: RunSlot, waited: float) -> Iterator[None]:
     """Log and measure a run, however it ends."""
     started = time.perf_counter()
     outcome = "stopped"  # by a click, a closed tab, or a line that was cut

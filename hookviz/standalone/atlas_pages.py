@@ -4,10 +4,7 @@ The HTML is in English. A page has its sentences in every language, and its scri
 its reader's.
 """
 
-import base64
-import hashlib
 import json
-import re
 import shutil
 from collections.abc import Iterator
 from functools import cache
@@ -23,14 +20,13 @@ from PIL.Image import Resampling
 from hookviz.atlas.atlas import Atlas, LayerStatistics, TopActivation
 from hookviz.drawing.pictures import encode_jpeg, fit_size, resize
 from hookviz.errors import SettingError, shorten
-from hookviz.explorer.client_files import bundle, scope
 from hookviz.explorer.excites import OF_CELLS
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.catalogs import languages, own_name
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import speaking
 from hookviz.paths import path_of
-from hookviz.standalone.client_page import CLIENT
+from hookviz.standalone.client_page import CLIENT, in_each_language, page_head, page_script
 from hookviz.types import Pixels, Progress, ignore
 from hookviz.wording import number, percent
 
@@ -56,26 +52,7 @@ _FACTS = mark(
 _TO_CHANNEL = mark("To channel")
 _LIGHT, _DARK, _LANGUAGE = mark("Light"), mark("Dark"), mark("Language")
 
-_POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
-    "img-src 'self' file: data:; base-uri 'none'; form-action 'none'"
-)
-_HEAD_HTML = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="generator" content="{generator}">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<link rel="icon" href="data:,">
-<title>{title} · HookViz</title>
-<style>{style}</style>
-</head>
-<body>
-"""
+_SCRIPT = "in_folder.js"
 _GENERATOR = "HookViz atlas"
 """What the pages say made them, by which a folder of them is known."""
 
@@ -94,89 +71,55 @@ def _element(tag: str, text: str, attributes: str = "", **facts: str) -> str:
         attributes: others, as HTML.
         facts: what stands for ``{name}`` in it.
     """
-    return f"<{tag}{_says(text, facts)}{attributes}>{escape(text.format(**facts))}</{tag}>"
+    return f"<{tag}{_client_text(text, facts)}{attributes}>{escape(text.format(**facts))}</{tag}>"
 
 
 def _attribute(attribute: str, text: str, **facts: str) -> str:
     """Return an attribute, such as ``alt``, that says a sentence in its reader's language."""
     words = escape(text.format(**facts))
-    return f'{_says(text, facts)} data-to="{attribute}" {attribute}="{words}"'
+    return f'{_client_text(text, facts)} data-to="{attribute}" {attribute}="{words}"'
 
 
-def _says(text: str, facts: dict[str, str]) -> str:
+def _client_text(text: str, facts: dict[str, str]) -> str:
     with_facts = f' data-facts="{escape(json.dumps(facts, ensure_ascii=False))}"' if facts else ""
     return f' data-say="{escape(text)}"{with_facts}'
 
 
 def _head(title: str, rules: str = "") -> str:
-    """Return how a page begins, up to its body.
-
-    Args:
-        title: of the window, any text.
-        rules: of CSS, beside those of every page.
-    """
-    style = _style() + rules
-    policy = _POLICY.format(script=_hash(_script()), style=_hash(style))
-    return _HEAD_HTML.format(policy=policy, generator=_GENERATOR, title=escape(title), style=style)
+    """Return how a page begins, up to its body; `rules` are CSS beside that of every page."""
+    style = (CLIENT / "in_folder.css").read_text("utf-8") + rules
+    images = "'self' file: data:"
+    return page_head(title, style, page_script(_SCRIPT), images=images, generator=_GENERATOR)
 
 
 def _foot() -> str:
     """Return how a page ends: its sentences in every language, and its script."""
     return (
         f'<script type="application/json" id="languages">{_languages()}</script>\n'
-        f"<script>{_script()}</script>\n</body>\n</html>\n"
+        f"<script>{page_script(_SCRIPT)}</script>\n</body>\n</html>\n"
     )
 
 
 @cache
 def _languages() -> str:
     """Return every language with its sentences, as JSON that ends no element early."""
-    spoken = []
-    for language in languages():
-        with speaking(language):
-            words = {text: say(text) for text in _SENTENCES}
-        spoken.append(
-            {
-                "language": language.replace("_", "-"),
-                "name": own_name(language),
-                "words": {text: own for text, own in words.items() if own != text},
-            }
-        )
+    words = in_each_language(lambda: {text: say(text) for text in _SENTENCES})
+    spoken = [
+        {
+            "language": language.replace("_", "-"),
+            "name": own_name(language),
+            "words": {text: own for text, own in said.items() if own != text},
+        }
+        for language, said in zip(languages(), words, strict=True)
+    ]
     return json.dumps(spoken, ensure_ascii=False).replace("<", "\\u003c")
 
 
 _SENTENCES = (
-    *(
-        _ALL_LAYERS,
-        _BACK,
-        _ON,
-        _TITLE,
-        _MADE_OF,
-        _CHANNELS,
-        _CHANNEL,
-        _FIRST_PATCHES,
-        _EACH_PATCH,
-        _PATCH,
-    ),
-    *(OF_CELLS, _LOST, _SILENT, _FACTS, _TO_CHANNEL, _LIGHT, _DARK, _LANGUAGE),
+    *(_ALL_LAYERS, _BACK, _ON, _TITLE, _MADE_OF, _CHANNELS, _CHANNEL, _FIRST_PATCHES),
+    *(_EACH_PATCH, _PATCH, OF_CELLS, _LOST, _SILENT, _FACTS, _TO_CHANNEL),
+    *(_LIGHT, _DARK, _LANGUAGE),
 )
-
-
-@cache
-def _script() -> str:
-    begin = CLIENT / "in_folder.js"
-    script = f'"use strict";\n{bundle(begin)}\n{scope(begin)}.begin();\n'
-    assert not re.search(r"</script|<!--", script, re.IGNORECASE), "it would end early"
-    return script
-
-
-@cache
-def _style() -> str:
-    return (CLIENT / "in_folder.css").read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
 def save_atlas_pages(

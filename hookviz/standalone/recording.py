@@ -17,7 +17,7 @@ from PIL import Image
 
 from hookviz.drawing.colormaps import GAP_LEVEL
 from hookviz.drawing.palette import palette_of
-from hookviz.explaining.layers.layer_call import LayerCall
+from hookviz.explaining.layers.layer_call import FollowingOp, LayerCall
 from hookviz.explorer.answering import answer
 from hookviz.explorer.channel import channel_facts
 from hookviz.explorer.client_files import (
@@ -29,33 +29,117 @@ from hookviz.explorer.client_files import (
     sheet,
 )
 from hookviz.explorer.drawn import drawn
+from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import Looked, call_words, resolve
-from hookviz.explorer.origin import call_or_why_not, described, explain, unexplained, upstream_of
+from hookviz.explorer.origin import (
+    AGREES,
+    BIAS,
+    DIFFERS,
+    FOLLOWED,
+    NORMALISED,
+    ROWS,
+    SUM,
+    call_or_why_not,
+    described,
+    explain,
+    unexplained,
+    upstream_of,
+)
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.catalogs import languages, own_name
-from hookviz.language.saying import say
-from hookviz.language.speaking import speaking
-from hookviz.standalone.any_cell import call_facts, call_numbers, followed
-from hookviz.standalone.client_page import CLIENT
-from hookviz.standalone.packing import (
+from hookviz.language.saying import localised, mark, say
+from hookviz.standalone.client_page import (
+    CLIENT,
     LANGUAGE,
     THEME,
+    Halves,
     columns,
     deflated,
     halves,
+    in_each_language,
     packed,
     varied,
+    whole_floats,
 )
 from hookviz.types import ActivationKey, LayerInfo, Progress, ignore
 from hookviz.wording import number
+
+Parts = list[tuple[str, str]]
+
+
+def call_facts(call: LayerCall, upstream: str | None) -> dict[str, Any]:
+    """Return what is known of a convolution's call beside its numbers, as sentences have it.
+
+    `upstream` is the layer whose channels the inputs are, if there is one.
+    """
+    return {
+        "kernel": list(call.kernel.shape),
+        "bias": None if call.bias is None else call.bias.tolist(),
+        "input": list(call.padded.shape),
+        "corner": list(call.corner),
+        "stride": list(call.stride),
+        "dilation": list(call.dilation),
+        "groups": call.groups,
+        "output": list(call.output.shape),
+        "rounding": call.rounding,
+        "upstream": upstream,
+        "rows": ROWS,
+        "sum": _sum(has_bias=call.bias is not None),
+        "steps": [
+            {
+                "says": _step(step),
+                "epsilon": step.epsilon,
+                # mean, variance, scale and shift of each channel
+                "norm": None if step.norm is None else step.norm.tolist(),
+            }
+            for step in call.steps
+        ],
+    }
+
+
+def call_numbers(call: LayerCall) -> dict[str, str]:
+    """Return the numbers of a call: its padded input and its weights, exactly as they are."""
+    return {
+        "input": whole_floats(call.padded.numpy()),
+        "weights": whole_floats(call.kernel.numpy()),
+    }
+
+
+def step_halves(call: LayerCall) -> list[Halves]:
+    """Return what the steps after a call put out."""
+    return [halves(step.values.numpy()) for step in call.steps]
+
+
+def _sum(*, has_bias: bool) -> dict[str, Parts]:
+    """Return the sentence about the sum, where the network computed the same and where not."""
+    bias = say(BIAS) if has_bias else ""
+    sentence = say(SUM).replace("{bias_term}", bias)
+    return {
+        name: explained(sentence.replace("{verdict}", say(verdict)))
+        for name, verdict in (("agrees", AGREES), ("differs", DIFFERS))
+    }
+
+
+def _step(step: FollowingOp) -> Parts:
+    title = f"{step.kind} {step.layer}".strip()
+    sentence = say(FOLLOWED if step.norm is None else NORMALISED)
+    epsilon = localised(f"{step.epsilon:g}")
+    return explained(sentence.replace("{title}", title).replace("{epsilon:g}", epsilon))
+
 
 _CHOSEN = ("layer", "channel", "cell", "sort", "top")  # all that a page offers of a view
 _ON_MAP = (*_CHOSEN, "inside")  # where it keeps the whole network too
 _THEMES = (LIGHT, DARK)
 # What the page makes of the values and the colours itself, or that is of no use in it.
 _PAINTED = ("key", "bar", "palette")
+
+_COST = mark("Values are kept as float16: they are {error} off at most in this layer.")
+_MISSING = mark(
+    "This page needs no network and no server. Other scales and colours, comparing, the kernel's "
+    "walk, lenses and images of your own are in the app, which hookviz run starts."
+)
 
 _FIRST = call_words(ActivationKey(""))  # a page keeps what that one put out
 
@@ -92,7 +176,7 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
     """
     chosen = _CHOSEN if view.inside is None else _ON_MAP
     head, photograph = (answer(subject, View(), Question(name)) for name in ("head", "photograph"))
-    of_layers = [_spoken(subject, "layers", View(layer=each.name)) for each in layers]
+    of_layers = [answer_in_languages(subject, "layers", View(layer=each.name)) for each in layers]
     facts = {
         "names": [each.name for each in layers],
         "view": {word: text for word, text in view.link().items() if word in chosen},
@@ -106,10 +190,10 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
         "diverging": [theme.diverging for theme in _THEMES],
         "gap": GAP_LEVEL,
         "layers": columns([_layer_choices(each, subject) for each in of_layers]),
-        "head": _spoken(subject, "head"),
-        "tree": _spoken(subject, "tree"),
-        "photograph": _spoken(subject, "photograph"),
-        **_in_every_language(lambda: {"missing": _missing()}),
+        "head": answer_in_languages(subject, "head"),
+        "tree": answer_in_languages(subject, "tree"),
+        "photograph": answer_in_languages(subject, "photograph"),
+        **_in_every_language(lambda: {"missing": say(_MISSING)}),
     }
     return {
         "page": packed(facts),
@@ -154,12 +238,12 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         upstream = None  # there is no way to it
     facts = {
         "tiles": varied(THEME, by_theme),
-        "field": _rounded(_spoken(subject, "field", view)),
+        "field": _rounded(answer_in_languages(subject, "field", view)),
         "power": kept.power,
         "call": sums and _in_every_language(lambda: call_facts(sums, upstream)),
     }
     if sums is not None:
-        after = followed(sums)
+        after = step_halves(sums)
         facts["call"]["powers"] = [each.power for each in after]
         for place, step in enumerate(after):
             yield f"step-{place}-{at}", step.text
@@ -171,17 +255,13 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         strongest = [divmod(place, values.shape[2]) for place in by_theme[0]["strongest"]]
         yield f"cells-{at}", packed(columns(_cells(subject, looked, strongest, upstream)))
     if subject.atlas is not None and str(looked.step) in subject.atlas.layers:
-        found = [_excites(subject, view, channel) for channel in range(len(values))]
+        found = [_excites_answer(subject, view, channel) for channel in range(len(values))]
         yield f"excites-{at}", packed(columns(found))
 
 
 def _in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is said in each language, as one."""
-    said = []
-    for language in languages():
-        with speaking(language):
-            said.append(say_it())
-    facts: dict[str, Any] = varied(LANGUAGE, said)
+    facts: dict[str, Any] = varied(LANGUAGE, in_each_language(say_it))
     return facts
 
 
@@ -231,27 +311,20 @@ def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
     return facts | {"hasKernel": False, "canWalk": False}
 
 
-def _spoken(
+def answer_in_languages(
     subject: Subject, question: str, view: View | None = None, **about: Any
 ) -> dict[str, Any]:
-    """Return the answer to a question in every language."""
+    """Answer a question in every language, as one."""
     asked = Question(question, about)
     return _in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
 
 
 def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     """Return the answer about the tiles without what the page paints itself."""
-    facts = _spoken(subject, "tiles", view)
+    facts = answer_in_languages(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
     facts["colormap"] = drawn(subject, view).own.colormap.name
-    return facts | _in_every_language(lambda: {"cost": _kept(error)})
-
-
-def _kept(error: float) -> str:
-    return say(
-        "Values are kept as float16: they are {error} off at most in this layer.",
-        error=number(error),
-    )
+    return facts | _in_every_language(lambda: {"cost": say(_COST, error=number(error))})
 
 
 def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
@@ -266,17 +339,10 @@ def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
     }
 
 
-def _excites(subject: Subject, view: View, channel: int) -> dict[str, Any]:
+def _excites_answer(subject: Subject, view: View, channel: int) -> dict[str, Any]:
     """Return what excites a channel; its patches lead nowhere."""
-    facts = _spoken(subject, "excites", view, channel=channel)
+    facts = answer_in_languages(subject, "excites", view, channel=channel)
     return facts | {"patches": [each | {"leads": None} for each in facts["patches"]]}
-
-
-def _missing() -> str:
-    return say(
-        "This page needs no network and no server. Other scales and colours, comparing, the "
-        "kernel's walk, lenses and images of your own are in the app, which hookviz run starts."
-    )
 
 
 def _language(language: str) -> dict[str, Any]:
@@ -290,7 +356,7 @@ def _palette(name: str) -> str:
 
 
 def _rounded(value: Any, digits: int = 7) -> Any:
-    """Return facts with so many digits of each number."""
+    """Round every number in a JSON value to `digits` significant digits."""
     if isinstance(value, Mapping):
         return {key: _rounded(each, digits) for key, each in value.items()}
     if isinstance(value, list | tuple):
@@ -310,15 +376,14 @@ def record_whole(subject: Subject, names: Collection[str]) -> dict[str, str]:
         HookVizError: the network runs no layer, or the pass can't be run.
     """
     subject = replace(subject, offered=())
-    question = Question("whole")
-    facts = _in_every_language(lambda: dict(answer(subject, View(), question).facts))
+    facts = answer_in_languages(subject, "whole")
     facts["network"] = deepcopy(facts["network"])  # which the subject keeps
     for part in _with_maps(facts["network"]):
         if part["layer"] not in names or part["output"] != _FIRST:
             part |= {"isKept": False, "sees": _seen_from_middle(subject, part)}
     blocks = {"whole": packed(facts)}
     if facts["sprite"] is not None:
-        with Image.open(io.BytesIO(answer(subject, View(), question).data)) as picture:
+        with Image.open(io.BytesIO(answer(subject, View(), Question("whole")).data)) as picture:
             blocks["small-maps"] = deflated(
                 np.asarray(picture).tobytes()
             )  # in either theme's colours

@@ -112,7 +112,7 @@ def page_bytes(
         HookVizError: the page would be too large, or a pass can't be run.
     """
     subject = replace(subject, offered=layers, pinned=None, colours=LIGHT)
-    named = _named(say("layer in this page"), {each.name for each in layers}, sums)
+    named = _check_layers(say("layer in this page"), {each.name for each in layers}, sums)
     view = view or View()
     whole = record_page(subject, layers, view)
     on_map = {} if view.inside is None else record_whole(subject, {each.name for each in layers})
@@ -121,7 +121,8 @@ def page_bytes(
         raise _map_too_large(sum(map(len, on_map.values())), most_bytes)
     for each in record_layers(subject, layers, named, progress):
         kept.append(each)
-        if len(kept) < len(layers) and _size(least, kept) > _HOPELESS * most_bytes:
+        least += each.size
+        if len(kept) < len(layers) and least > _HOPELESS * most_bytes:
             break
     first, *others = kept
     title = f"{subject.image_title} · {subject.model_title or subject.model.title}"
@@ -175,7 +176,7 @@ def _layers(
     """Return those layers of a capture that a page keeps, in order of execution."""
     names = {each.layer for each in capture.activations}
     if asked is not None:
-        names = set(_named(say("captured layer"), names, asked))
+        names = set(_check_layers(say("captured layer"), names, asked))
     trace = subject.trace
     convs = tuple(layer for layer in trace.convs if layer.name in names)
     maps = tuple(layer for layer in trace.shown if layer.name in names)
@@ -186,7 +187,7 @@ def _layers(
     return convs if len(convs) == len(maps) else maps
 
 
-def _named(kind: str, known: set[str], asked: str | Iterable[str]) -> Sequence[str]:
+def _check_layers(kind: str, known: set[str], asked: str | Iterable[str]) -> Sequence[str]:
     """Return the layers that are asked for, all of which there are."""
     names = [asked] if isinstance(asked, str) else list(asked)
     for name in names:
@@ -204,10 +205,6 @@ def _map_too_large(size: int, most: int) -> HookVizError:
             most=byte_size(most),
         )
     )
-
-
-def _size(least: int, layers: Sequence[LayerBlocks]) -> int:
-    return least + sum(each.size for each in layers)
 
 
 def _too_large(size: int, most: int, layers: Sequence[LayerBlocks], of_all: int) -> HookVizError:

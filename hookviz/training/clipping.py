@@ -67,7 +67,7 @@ def clip_gradients(
             f"clip_gradients takes one limit, value= or norm=; given were value={value!r} and "
             f"norm={norm!r}. For example clip_gradients(model, 0.5)."
         )
-    limit = _checked("value", value) if norm is None else _checked("norm", norm)
+    limit = _check_limit("value", value) if norm is None else _check_limit("norm", norm)
     one_of("place for clip_gradients", at, ("parameters", "outputs", "inputs"))
 
     def clip(gradient: Tensor) -> Tensor:
@@ -85,12 +85,12 @@ def clip_gradients(
             yield
         return
     with hooks.on_gradients(lambda _name, gradient: clip(gradient)) as gradients:
-        for name, parameter in _trained(model, layers, exclude):
+        for name, parameter in _trainable(model, layers, exclude):
             gradients.add(name, parameter)
         yield
 
 
-def _trained(
+def _trainable(
     model: nn.Module | Model, layers: Layers, exclude: Layers
 ) -> Iterable[tuple[str, nn.Parameter]]:
     network = network_of(model)
@@ -116,7 +116,7 @@ def _parameter_ids(model: nn.Module | Model, layers: Layers) -> set[int]:
     return {id(weight) for module in modules for weight in module.parameters()}
 
 
-def _checked(name: str, limit: object) -> float:
+def _check_limit(name: str, limit: object) -> float:
     number = isinstance(limit, int | float) and not isinstance(limit, bool)
     if not (number and math.isfinite(limit) and limit > 0):  # type: ignore[arg-type,operator]
         raise SettingError(f"{name}={shorten(repr(limit))} is not a finite number above 0.")

@@ -6,20 +6,28 @@
    `DistributedDataParallel` does to it, and again before the optimiser's step where that is known.
 4. All these numbers stay on their devices, and nothing waits for them until the step has ended.
    Then those of one device and type are read together.
+
+A tracker, TensorBoard or Weights & Biases, is known by what its client has: neither is imported,
+and neither is Lightning, whose trainer `lightning_callback` records.
 """
 
+import io
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, distributed, nn
 from torch.optim import Optimizer
 
-from hookviz.errors import SettingError, shorten
+from hookviz.drawing.grid import make_grid
+from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.gradients import GraphHooks, at_end_of_backward
@@ -28,9 +36,86 @@ from hookviz.hooking.modules import module_named, named_modules, network_of
 from hookviz.hooking.observe_and_edit import edit
 from hookviz.hooking.plain_tensors import read_together
 from hookviz.hooking.selection import Layers, asked_by_name, select, several
-from hookviz.training.trackers import Drawn, Tracker, tracker_of
-from hookviz.training.training_log import TrainingLog, TrainingRow
+from hookviz.training.training_log import TrainingLog, TrainingRow, scalars
 from hookviz.types import Model
+
+Histograms = Mapping[str, Tensor]
+"""Numbers by name, such as ``conv1/gradient``, of any shape."""
+
+Maps = Mapping[str, Tensor]
+"""What layers put out for the first input of a step, ``(C, H, W)``, by the layer's name."""
+
+Tracker = Callable[[int, Sequence[TrainingRow], Histograms, Maps], None]
+"""Takes a step's number, its rows, and what is drawn of it as histograms and grids."""
+
+
+def tracker_of(client: Any) -> Tracker:
+    """Return what writes a step's numbers to a client of a tracker.
+
+    Args:
+        client: a ``torch.utils.tensorboard.SummaryWriter`` or a run of Weights & Biases, what
+            ``wandb.init`` gives.
+
+    Raises:
+        SettingError: it is neither.
+    """
+    if all(hasattr(client, name) for name in ("add_scalar", "add_histogram", "add_image")):
+        return _tensorboard(client)
+    if type(client).__module__.partition(".")[0] == "wandb" and hasattr(client, "log"):
+        return _wandb(client)
+    raise SettingError(
+        f"to={shorten(repr(client))} is neither a SummaryWriter of TensorBoard nor a run of "
+        "Weights & Biases, such as wandb.init() gives."
+    )
+
+
+def _tensorboard(writer: Any) -> Tracker:
+    def write(step: int, rows: Sequence[TrainingRow], histograms: Histograms, maps: Maps) -> None:
+        for name, value in scalars(rows).items():
+            writer.add_scalar(name, value, step)
+        for name, values in histograms.items():
+            writer.add_histogram(name, values, step)
+        for layer, shown in maps.items():
+            writer.add_image(f"{layer}/maps", _picture(shown), step, dataformats="HWC")
+
+    return write
+
+
+def _wandb(run: Any) -> Tracker:
+    def write(step: int, rows: Sequence[TrainingRow], histograms: Histograms, maps: Maps) -> None:
+        import wandb  # noqa: PLC0415 - it is there, since the run is
+
+        drawn = {name: wandb.Histogram(values.numpy()) for name, values in histograms.items()}
+        grids = {f"{layer}/maps": wandb.Image(_picture(shown)) for layer, shown in maps.items()}
+        # The step is a number beside the others: the run's own counts every call of its `log`.
+        run.log({**scalars(rows), **drawn, **grids, "hookviz/step": step})
+
+    return write
+
+
+def _picture(maps: Tensor) -> Any:
+    """Return the grid of a layer's channels as RGB, uint8 ``(H, W, 3)``."""
+    png = make_grid(maps, scale="layer", width=800).png()
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+class StepPictures:
+    """Numbers and maps of one step that are drawn, kept until it ends."""
+
+    def __init__(self, pictures: Collection[str]) -> None:
+        """Keep maps of the layers named in `pictures`."""
+        self._pictures = pictures
+        self.histograms: dict[str, Tensor] = {}
+        self.maps: dict[str, Tensor] = {}
+
+    def see_numbers(self, name: str, values: Tensor) -> None:
+        """Keep a copy of some numbers for a histogram."""
+        self.histograms[name] = numbers(values).detach().float().cpu().flatten().clone()
+
+    def see_output(self, layer: str, output: Tensor) -> None:
+        """Keep what a layer of `pictures` put out for the first input, where that is maps."""
+        if layer in self._pictures and layer not in self.maps and output.ndim == 4:
+            self.maps[layer] = output[0].detach().float().cpu().clone()
 
 
 @dataclass(eq=False, slots=True)
@@ -51,9 +136,9 @@ class _RecordedStep:
         chosen: dict[str, nn.Module],
         seen: dict[str, nn.Module],
         warnings: LayerWarnings,
-        drawn: Drawn | None,
+        pictures: StepPictures | None,
     ) -> None:
-        self.drawn = drawn
+        self.pictures = pictures
         self._chosen = chosen
         self._seen = seen
         self._warnings = warnings
@@ -78,8 +163,8 @@ class _RecordedStep:
             if parameter.requires_grad:
                 own[str(id(parameter))] = parameter
                 self._paths[str(id(parameter))] = f"{name}/{key}"
-                if self.drawn:
-                    self.drawn.see_numbers(f"{name}/{key}", parameter)
+                if self.pictures:
+                    self.pictures.see_numbers(f"{name}/{key}", parameter)
         self._weights |= {key: numbers(parameter).clone() for key, parameter in own.items()}
         self.trained |= own
         self.layers |= dict.fromkeys(own, name)
@@ -94,8 +179,8 @@ class _RecordedStep:
                 values = numbers(tensor)
                 if not values.nelement():
                     continue
-                if self.drawn and not path:
-                    self.drawn.see_output(call.layer, values)
+                if self.pictures and not path:
+                    self.pictures.see_output(call.layer, values)
                 axis = None
                 if not tensor.is_nested:
                     axis = self._axes.axis(self._seen[call.layer], call, path, tensor)
@@ -133,8 +218,8 @@ class _RecordedStep:
             with self._warnings.kept_out(self.layers[key]):
                 if parameter.grad is not None:
                     gradients[key] = numbers(parameter.grad)
-                    if self.drawn:
-                        self.drawn.see_numbers(f"{self._paths[key]}/gradient", gradients[key])
+                    if self.pictures:
+                        self.pictures.see_numbers(f"{self._paths[key]}/gradient", gradients[key])
         with self._warnings.kept_out(""):
             self._gradients |= _norms(gradients)
 
@@ -384,8 +469,8 @@ class _Recording:
                     self._scores.add(None, tensor)
 
     def _open_step(self) -> _RecordedStep:
-        drawn = Drawn(self._pictures) if self._tracker else None
-        step = _RecordedStep(self._modules, self._seen, self._warnings, drawn)
+        pictures = StepPictures(self._pictures) if self._tracker else None
+        step = _RecordedStep(self._modules, self._seen, self._warnings, pictures)
 
         def see(call: hooks.Call) -> None:
             if self._is_counted():
@@ -431,5 +516,67 @@ class _Recording:
             step, self._step = self._step, None
             rows = step.rows(self._number)
             self.log.rows.extend(rows)
-            if self._tracker and step.drawn:
-                self._tracker(self._number, rows, step.drawn.histograms, step.drawn.maps)
+            if self._tracker and step.pictures:
+                self._tracker(self._number, rows, step.pictures.histograms, step.pictures.maps)
+
+
+def lightning_callback(network: str = "", **options: Any) -> Any:
+    """Return a ``lightning.Callback`` that records while the trainer fits; see `record`.
+
+    Its ``log`` is the `TrainingLog`. Without ``to=`` each step is written to the trainer's own
+    logger, where that is TensorBoard's or Weights & Biases'.
+
+    Args:
+        network: the dotted path of what is called in each step, such as ``"model"`` where
+            ``training_step`` calls ``self.model(images)``; the module itself without it.
+        options: as of `record`.
+
+    Raises:
+        HookVizError: Lightning is not installed.
+
+    >>> callback = hookviz.lightning_callback(every=10)
+    >>> callback.log.rows  # filled by Trainer(callbacks=[callback]).fit(module, loader)
+    []
+    """
+    try:
+        lightning = import_module("lightning.pytorch")
+    except ImportError:
+        try:
+            lightning = import_module("pytorch_lightning")
+        except ImportError as error:
+            raise HookVizError(
+                "PyTorch Lightning is not installed: pip install lightning. Without it, "
+                "hookviz.record(network) goes around any loop."
+            ) from error
+
+    class Recording(lightning.Callback):  # type: ignore[name-defined,misc]
+        """Records between the beginning and the end of a training."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.log = TrainingLog()
+            self._open = ExitStack()
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+            """Begin to record."""
+            chosen = {"to": _client(trainer)} | options
+            recording = record(module_named(network_of(pl_module), network), **chosen)
+            self.log = self._open.enter_context(recording)
+
+        def on_train_end(self, *_: Any) -> None:
+            """End, and remove every hook."""
+            self._open.close()
+
+        def on_exception(self, *_: Any) -> None:
+            """End, and remove every hook."""
+            self._open.close()
+
+    return Recording()
+
+
+def _client(trainer: Any) -> Any:
+    """Return what the trainer's logger writes with; None where that is another tracker's."""
+    client = getattr(trainer.logger, "experiment", None)
+    is_board = hasattr(client, "add_histogram") and hasattr(client, "add_image")
+    is_run = type(client).__module__.partition(".")[0] == "wandb"
+    return client if is_board or is_run else None

@@ -199,10 +199,8 @@ class TrainingLog:
     def write_to(self, writer: Any) -> None:
         """Write every number to a TensorBoard ``SummaryWriter``, as ``layer/column``."""
         for row in self.rows:
-            for measure in MEASURES:
-                value = getattr(row, measure)
-                if value is not None:
-                    writer.add_scalar(f"{row.layer}/{measure}", value, row.step)
+            for name, value in scalars([row]).items():
+                writer.add_scalar(name, value, row.step)
 
     def _lines(self, measure: str) -> dict[str, dict[int, float]]:
         """Return a column's numbers by layer and step, without those that are None."""
@@ -212,6 +210,12 @@ class TrainingLog:
             if value is not None:
                 lines.setdefault(row.layer, {})[row.step] = value
         return lines
+
+
+def scalars(rows: Sequence[TrainingRow]) -> dict[str, float]:
+    """Return every number of some rows as ``layer/column``."""
+    found = {f"{row.layer}/{name}": getattr(row, name) for row in rows for name in MEASURES}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _findings(

@@ -18,7 +18,7 @@ from hookviz.lessons.lesson import Lesson
 from hookviz.lessons.part import LessonScene
 from hookviz.markup import data_url
 from hookviz.models.catalog import source_of
-from hookviz.serving import out_of_memory
+from hookviz.serving import capacity
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.address import hand_over_address
 from hookviz.ui.classroom import membership
@@ -75,7 +75,7 @@ def show() -> None:
             pick_language()
         buttons = st.container(horizontal=True, key="hv-ways", gap="small")
     try:
-        with out_of_memory.translate_oom(say("Drawing this page")):
+        with capacity.translate_oom(say("Drawing this page")):
             _show(buttons)
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")

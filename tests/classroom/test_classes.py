@@ -4,7 +4,7 @@ import pytest
 
 from hookviz.classroom.classes import Classes, OtherServerError
 from hookviz.classroom.codes import LETTERS, shown_code
-from hookviz.classroom.school_class import ALONE, SchoolClass
+from hookviz.classroom.school_class import TEACHER_GONE_S, SchoolClass
 from hookviz.errors import ClassroomError
 from hookviz.serving.rate_limiter import GuessLimiter
 
@@ -62,7 +62,7 @@ def test_a_class_or_a_session_that_is_over_makes_room() -> None:
     time = [0.0]
     classes = Classes(1, now=lambda: time[0])
     left = begin(classes)
-    time[0] = ALONE + 1
+    time[0] = TEACHER_GONE_S + 1
     assert begin(classes) is not left
     assert left.sit(left.secret_for_the_teacher(), lambda: None) is None
     classes = Classes(2)

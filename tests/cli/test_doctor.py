@@ -8,7 +8,7 @@ import torch
 
 from hookviz import __version__
 from hookviz.cli import doctor
-from hookviz.cli.doctor import Finding, guarded
+from hookviz.cli.doctor import Finding, run_check
 from hookviz.models import catalog
 from hookviz.settings import read_settings, settings
 from scripts.servers import free_port
@@ -40,7 +40,7 @@ def weights_host(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
 
 def found(subject: str, check: doctor.Check) -> Finding:
     """The first finding of a check about a subject."""
-    return next(finding for finding in guarded(check) if finding.subject == subject)
+    return next(finding for finding in run_check(check) if finding.subject == subject)
 
 
 def test_a_sound_installation_is_usable_without_a_network() -> None:
@@ -91,7 +91,7 @@ def test_weights_on_this_machine_are_counted_and_verified() -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"x" * 5000)
     assert "1 files, 5.0 kB" in found("weights folder", doctor.weights_folder).text
-    [_, damaged] = guarded(doctor.weights)
+    [_, damaged] = run_check(doctor.weights)
     assert (damaged.state, damaged.advice) == ("warning", "hookviz fetch resnet18")
     assert str(path) in damaged.text
 
@@ -125,7 +125,7 @@ def test_a_check_that_fails_does_not_end_the_others() -> None:
         yield Finding("first", "ok", "")
         raise ZeroDivisionError("by\nzero")
 
-    assert [(finding.subject, finding.state, finding.text) for finding in guarded(my_check)] == [
+    assert [(finding.subject, finding.state, finding.text) for finding in run_check(my_check)] == [
         ("first", "ok", ""),
         ("my check", "problem", "by zero"),
     ]
@@ -134,5 +134,5 @@ def test_a_check_that_fails_does_not_end_the_others() -> None:
         read_settings({"HOOKVIZ_CACHE_MB": "many"})
         yield Finding("never", "ok", "")
 
-    [finding] = guarded(asks_for_what_is_wrong)
+    [finding] = run_check(asks_for_what_is_wrong)
     assert (finding.state, finding.advice) == ("problem", "")

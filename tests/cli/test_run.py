@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from scripts.children import child
 from scripts.servers import serve
 from tests.capturing.test_feature_vectors import made
 from tests.cli.command import ROOT, mistake, process
+from tests.loops import until
 from tests.networks import Tiny, as_model
 from tests.pictures import encoded, picture
 from tests.repositories import save, vit
@@ -61,13 +62,6 @@ def keeping(
         ) as keeper,
     ):
         yield keeper
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def pids(output: Path) -> list[int]:

@@ -18,7 +18,7 @@ from torch import nn
 from torchvision import models
 
 import hookviz
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import LensResult
@@ -113,11 +113,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
         if "images" in parameters:
             parameters["images"] = [folder / name for name in parameters["images"]]
         result = hookviz.run_lens(slug, model, folder / "photo.png", size=SIDE, **parameters)
-        facts = lens_facts_of(
-            *(model, "photo.png", slug, result.chosen, result.values),
-            shape=(3, SIDE, SIDE),
-            size=SIDE,
-        )
+        facts = lens_facts_of(model, "photo.png", result, shape=(3, SIDE, SIDE), size=SIDE)
         code = lens_script(facts, find_lens(slug).script)
         (folder / "script.py").write_text(code)
         run_script(folder)
@@ -166,8 +162,6 @@ def test_of_sound_there_is_no_script_and_it_says_so() -> None:
     sound = torch.randn(1, 1, 30, generator=torch.Generator().manual_seed(0))
     model = hookviz.wrap(network, example=(sound,), output="logits")
     result = hookviz.run_lens("saliency", model, sound)
-    facts = lens_facts_of(
-        model, "sound.wav", result.lens, result.chosen, result.values, shape=(1, 30)
-    )
+    facts = lens_facts_of(model, "sound.wav", result, shape=(1, 30))
     with pytest.raises(hookviz.HookVizError, match="Sequential takes 1×30"):
         lens_script(facts, find_lens("saliency").script)

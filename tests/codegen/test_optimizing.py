@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import hookviz
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.running import find_lens
@@ -51,9 +51,7 @@ def script_of(model: Model, result: hookviz.LensResult, folder: Path) -> str:
     """Of an image in the folder, with what only the person has filled in."""
     picture(1, 60, 50).save(folder / "photo.png")
     shape = tuple(hookviz.prepare(model, folder / "photo.png").tensor.shape[1:])
-    facts = lens_facts_of(
-        *(model, "photo.png", result.lens, result.chosen, result.values), shape=shape
-    )
+    facts = lens_facts_of(model, "photo.png", result, shape=shape)
     code = lens_script(facts, find_lens(result.lens).script)
     (folder / "own_code.py").write_text(OWN)
     build = f"    import own_code\n\n    return own_code.build({shape[0]})"

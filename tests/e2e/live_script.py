@@ -11,7 +11,7 @@ import streamlit as st
 from hookviz.explorer.look import look_of
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import View
-from hookviz.live.stream_options import Subject
+from hookviz.live.frames import Subject
 from hookviz.live.streams import streams
 from hookviz.models import catalog
 from hookviz.ui import page

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, WebSocket, expect
 
-from hookviz.classroom.live_frame import MOST_BYTES
+from hookviz.classroom.school_class import MAX_FRAME_BYTES
 from tests.e2e.test_accessibility import serious
 from tests.e2e.test_classroom import PHONE, WIDE, begin, screen
 from tests.e2e.test_live import expect_live
@@ -85,7 +85,7 @@ def test_pupils_read_that_there_is_a_camera_and_see_it_when_the_teacher_shows_it
         " Number(each.shadowRoot?.querySelector('.camera')?.dataset.count) > first)",
         arg=first,
     )
-    assert max(heard) <= MOST_BYTES
+    assert max(heard) <= MAX_FRAME_BYTES
     assert serious(pupil) == []
     assert phone.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
@@ -98,7 +98,7 @@ def test_pupils_read_that_there_is_a_camera_and_see_it_when_the_teacher_shows_it
     teacher.keyboard.press("m")  # the mirror is one picture
     expect_mirror(teacher)
     pictures(pupil, 1)
-    assert max(heard) <= MOST_BYTES
+    assert max(heard) <= MAX_FRAME_BYTES
     teacher.locator(".live .desk .share input").uncheck()
     for page in (pupil, phone):
         expect(page.get_by_text(NOTICE)).to_be_visible()

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hookviz.classroom.shared_state import OF_ONE
+from hookviz.classroom.link_parameters import OF_ONE
 from hookviz.explorer.view import choices
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, tile_centre, wait_for_grid

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import hookviz
-from hookviz.lessons.maps import maps_of
+from hookviz.lessons.layers import maps_of
 from hookviz.ui.lessons.parts.channels import matches, sought
 from scripts.browsing import settled_box, tile_centre
 from scripts.servers import Server

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,13 @@ import hookviz
 from hookviz.capturing import inputs
 from hookviz.hooking.network_state import share
 from hookviz.hooking.own_network import generators
-from hookviz.lenses.contract import running, watching
+from hookviz.lenses.contract import running, shared_choices
 from hookviz.lenses.contract.lens import GROUPS, SEES, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, Switch
-from tests.every_lens import OF_SEGMENTATION, OF_TRANSFORMERS
+from hookviz.types import Model
+from tests.every_lens import OF_FEW, OF_SEGMENTATION, OF_TRANSFORMERS, SLUGS_OF_ANY
+from tests.every_network import ALL_LENSES, IN_EVERY_NETWORK, ONE_OF_A_KIND
+from tests.every_way import EVERY_WAY
 from tests.networks import Tiny, all_hooks, as_model, hook_count, seeded
 from tests.pictures import picture
 
@@ -160,7 +165,7 @@ def test_a_pass_that_fails_or_is_interrupted_leaves_nothing_behind(
     lens: Lens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What grows is shown now and then by the clock, with passes of its own.
-    monkeypatch.setattr(watching, "_EVERY", math.inf)
+    monkeypatch.setattr(shared_choices, "_EVERY", math.inf)
     network = on_trial(lens)
     running.run_lens(lens.slug, as_model(network), picture())
     passes = -network.left
@@ -201,11 +206,6 @@ def test_an_unknown_layer_is_refused_with_the_nearest(lens: Lens, tiny: hookviz.
             running.run_lens(lens.slug, tiny, picture(), **{name: "conv22"})  # type: ignore[arg-type]
 
 
-def test_an_unknown_parameter_is_refused(tiny: hookviz.Model) -> None:
-    with pytest.raises(hookviz.SettingError, match="no parameter 'nonsense'"):
-        running.run_lens("saliency", tiny, picture(), nonsense=1)
-
-
 @EVERY
 def test_it_says_what_it_is(lens: Lens) -> None:
     assert lens.sentence.endswith(".")
@@ -239,3 +239,107 @@ def test_a_lens_may_hand_over_what_it_has_so_far() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         running.look(lens, subject, {}, partial=stop)
+
+
+EIGHT = (
+    *("ablate", "channels-that-matter", "grad-cam", "gradient-flow"),
+    *("health", "prune-weights", "saliency", "verify"),
+)
+
+
+def same(some: LensResult, others: LensResult) -> None:
+    assert some.values.keys() == others.values.keys()
+    for name, values in some.values.items():
+        if not name.startswith("seconds"):
+            np.testing.assert_array_equal(values, others.values[name], err_msg=name)
+
+
+def test_eight_sessions_with_eight_lenses_get_what_they_would_get_alone() -> None:
+    model = hookviz.load_model("shapesnet")
+    untouched = Untouched(model.network)
+    images = [picture(seed, 90, 70) for seed in range(len(EIGHT))]
+
+    def session(place: int, turns: int) -> list[LensResult]:
+        return [
+            hookviz.run_lens(EIGHT[(place + turn) % len(EIGHT)], model, images[place], size=64)
+            for turn in range(turns)
+        ]
+
+    alone = [session(place, 2) for place in range(len(EIGHT))]
+    with ThreadPoolExecutor(len(EIGHT)) as pool:
+        together = list(pool.map(lambda place: session(place, 2), range(len(EIGHT))))
+    for mine, theirs in zip(alone, together, strict=True):
+        for some, others in zip(mine, theirs, strict=True):
+            same(some, others)
+    untouched.check()
+
+
+@pytest.mark.parametrize("slug", SLUGS_OF_ANY)
+def test_a_network_without_scores_works_or_is_told_why(slug: str) -> None:
+    network = seeded(lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()))
+    try:
+        assert hookviz.run_lens(slug, as_model(network), picture()).panels
+    except hookviz.HookVizError as error:
+        assert "class scores" in str(error)  # noqa: PT017 - either is right
+
+
+def test_lenses_begin_at_a_layer_that_is_not_the_classes_themselves() -> None:
+    model = hookviz.load_model("squeezenet")
+    image = Path(__file__).parents[2] / "assets" / "samples" / "cat.jpg"
+    begins = {
+        slug: running.run_lens(slug, model, image).chosen["layer"]
+        for slug in ("grad-cam", "gradients", "embedding")
+    }
+    assert begins == {
+        "grad-cam": "features.12",  # all of the last maps, of both convs
+        "gradients": "features.12.expand3x3",
+        "embedding": "features.12",
+    }
+
+
+_FORWARD, _BACKWARD = ("embedding", "inputs", "kernels", "summary"), ("grad-cam", "saliency")
+"""Quick lenses that ask for a pass, and for gradients; each network meets one of both, by turns."""
+
+
+def lenses_of(name: str) -> list[Lens]:
+    """The lenses that go through a network: all of them, or one of each way of working."""
+    every = running.list_lenses()
+    if EVERY_WAY or name in ALL_LENSES:
+        return list(every)
+    turn = sorted(ONE_OF_A_KIND).index(name)
+    met = _FORWARD[turn % len(_FORWARD)], _BACKWARD[turn % len(_BACKWARD)], "verify"
+    return [lens for lens in every if lens.slug in met]
+
+
+@pytest.mark.sweep("by day on ShapesNet: test_every_lens.py")
+@IN_EVERY_NETWORK
+def test_every_lens_works_on(of_catalog: Model) -> None:
+    model, side = of_catalog, max(64, of_catalog.min_size)
+    versions = [parameter._version for parameter in model.network.parameters()]
+    convs = hookviz.list_layers(model)
+    for lens in lenses_of(model.name):
+        if lens.slug in OF_FEW:
+            continue
+        chosen = _short(lens.slug)
+        if lens.slug == "maximize":  # 32 steps, to a layer in the middle
+            chosen["layer"] = convs[len(convs) // 2].name
+        result = running.run_lens(lens.slug, model, picture(), size=side, **chosen)
+        assert result.panels, lens.slug
+        if lens.slug == "verify":
+            assert "agree exactly" in str(result.panels[0]), result.panels[0]
+    assert hook_count(model.network) == 0
+    assert [parameter._version for parameter in model.network.parameters()] == versions
+
+
+def _short(slug: str) -> dict[str, Any]:
+    """Choices that keep a sweep over 69 networks within minutes."""
+    short: dict[str, dict[str, Any]] = {
+        "prune-weights": {"most": 45, "step": 45},
+        "maximize": {"of": "channels side by side", "channels": "0", "steps": 32, "side": 32},
+        "dream": {"steps": 2},
+        "inversion": {"steps": 2, "layers": 2},
+        "occlusion": {"window": 32, "stride": 32},
+        "integrated-gradients": {"steps": 2},
+        "effective-receptive-field": {"count": 1},
+    }
+    return short.get(slug, {})

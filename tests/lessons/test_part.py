@@ -5,10 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from hookviz.capturing.cache import Budget
-from hookviz.lessons.lesson import Live, Question
+from hookviz.lessons.lesson import LARGEST, Live, Question, parse_lesson
 from hookviz.lessons.part import Fact, LessonScene, Part, choice, whole_number
 from hookviz.lessons.prose import as_html
-from hookviz.lessons.reading import LARGEST, parse_lesson
 from hookviz.ui.lessons.catalog import part_module, parts
 from tests.ui.lessons.parts.scenes import cat, star
 

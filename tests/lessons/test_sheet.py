@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hookviz.lessons.reading import parse_lesson
+from hookviz.lessons.lesson import parse_lesson
 from hookviz.lessons.sheet import _SheetWriter, sheet
 from hookviz.ui.lessons.catalog import parts
 

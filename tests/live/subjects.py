@@ -5,7 +5,7 @@ from typing import Any
 
 import hookviz
 from hookviz.explorer.look import Look
-from hookviz.live.stream_options import Subject
+from hookviz.live.frames import Subject
 from hookviz.types import Model
 from tests.pictures import encoded, picture
 

@@ -13,13 +13,70 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.held_scale import Held
 from hookviz.errors import HookVizError, ImageError
 from hookviz.hooking.channels_last import ROUNDING
-from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw
-from hookviz.live.stream_options import Subject
+from hookviz.live.frames import (
+    LONGEST,
+    MOST_PIXELS,
+    DrawnFrame,
+    FrameTimer,
+    StreamOptions,
+    Subject,
+    draw,
+    read_stream_options,
+)
 from hookviz.types import ActivationKey, Model, Progress, ignore
 from tests.live.subjects import frame, shapesnet, subject_of
 from tests.networks import Tiny, all_hooks, as_model, as_shared, seeded
 from tests.pictures import encoded, picture
 from tests.wide_networks import Wide
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("{}", StreamOptions()),
+        (
+            '{"channel": 12, "hold": true, "cell": [3, 4]}',
+            StreamOptions(12, hold=True, cell=(3, 4)),
+        ),
+        ('{"channel": null, "hold": false, "cell": null}', StreamOptions()),
+        ('{"channel": 3, "values": true}', StreamOptions(3, values=True)),
+        ('{"channel": 0, "what a later page adds": 1}', StreamOptions(0)),
+    ],
+)
+def test_what_a_page_picks_is_read(text: str, options: StreamOptions) -> None:
+    assert read_stream_options(text) == options
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "null",
+        "[]",
+        '"channel"',
+        "{",
+        '{"channel": -1}',
+        '{"channel": true}',
+        '{"channel": 1.5}',
+        '{"channel": "1"}',
+        '{"channel": 99999999999}',
+        '{"hold": 1}',
+        '{"hold": null}',
+        '{"values": 1}',
+        '{"cell": [1]}',
+        '{"cell": [1, -2]}',
+        '{"cell": [1, 2, 3]}',
+        '{"cell": {"row": 1}}',
+        '{"cell": [NaN, 1]}',
+        "[" * LONGEST,
+        '{"channel": ' + "9" * (LONGEST - 20) + "}",
+        "{" + " " * LONGEST + "}",
+        "\0",
+    ],
+)
+def test_whatever_else_is_said_is_refused_in_words(text: str) -> None:
+    with pytest.raises(HookVizError, match='"channel": 12'):
+        read_stream_options(text)
 
 
 def drawn(

@@ -9,13 +9,42 @@ from typing import Any
 import pytest
 from torch import Tensor
 
+from hookviz.errors import SettingError
 from hookviz.explorer.given import subject_given
 from hookviz.explorer.question import Answer, Question
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.view import View
+from hookviz.explorer.view import Cell, View
 from hookviz.notebook import answers
-from hookviz.notebook.answers import Answers, Asked, Line, key_of
+from hookviz.notebook.answers import (
+    Answers,
+    CommTransport,
+    PendingQuestion,
+    as_view,
+    from_client,
+    subject_key,
+    to_client,
+)
 from hookviz.types import Model
+
+
+def test_words_of_a_person_and_of_a_client_are_read() -> None:
+    view = as_view({"channel": 3, "patches": False, "top": 16, "layer": None, "cell": "1,2"})
+    assert view == View(channel=3, top=16, cell=Cell(1, 2))
+    assert as_view(view) is view
+    link = {"layer": "conv1", "channel": "3", "sort": "mean"}
+    assert to_client(from_client(link, None), None) == link
+    assert from_client({**link, "sort": "odd", "channel": 3, 4: "x"}, None) == View(layer="conv1")
+    assert from_client("conv1", None) == View()
+    assert to_client(View(network="vgg11", layer="a"), None) == {"layer": "a"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [({"model": "vgg11"}, "Choose from layers"), ({"top": 17}, "top")]
+)
+def test_what_is_no_choice_here_is_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        as_view(given)
+
 
 WAIT = 20  # seconds
 
@@ -46,8 +75,8 @@ def subject(tiny: Model, noise: Tensor) -> Subject:
     return subject_given(tiny, noise)
 
 
-def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> Asked:
-    return Asked(number, Question(name, facts), View(), subject, "en")
+def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> PendingQuestion:
+    return PendingQuestion(number, Question(name, facts), View(), subject, "en")
 
 
 def test_answers_come_in_order_in_a_thread_that_ends(subject: Subject) -> None:
@@ -155,7 +184,7 @@ def test_an_answer_at_once_is_there_before_the_question_returns(
 
 def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise: Tensor) -> None:
     about = subject_given(tiny, noise)
-    line = Line(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
+    line = CommTransport(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
     parents: list[str] = []
     line.as_a_reply(lambda: parents.append(PARENT.get()))
     arriving = copy_context()
@@ -168,8 +197,8 @@ def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise
 def test_a_question_about_something_else_is_left(tiny: Model, noise: Tensor) -> None:
     about = subject_given(tiny, noise)
     said: list[Any] = []
-    line = Line(lambda: about, "en", lambda message, _files: said.append(message), print)
+    line = CommTransport(lambda: about, "en", lambda message, _files: said.append(message), print)
     asked = {"ask": "1", "question": {"name": "tiles"}, "view": {}, "theme": "light"}
     line.heard({**asked, "subject": "of before"})
     assert said == []
-    assert " " not in key_of(about)
+    assert " " not in subject_key(about)

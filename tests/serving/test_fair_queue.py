@@ -4,12 +4,13 @@ import itertools
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from hookviz.serving.fair_queue import FairQueue
+from tests.loops import until
 
 
 class Gone(BaseException):
@@ -71,13 +72,6 @@ def asking(
         for person in people:
             person.join(30)
         assert not any(person.is_alive() for person in people)
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_they_come_in_the_order_in_which_they_asked_and_see_their_place() -> None:

@@ -3,8 +3,7 @@
 import os
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -21,8 +20,8 @@ from hookviz.serving.memory_reservations import (
     pass_need,
 )
 from hookviz.serving.time_limit import TooLongError
-from hookviz.settings import settings
 from scripts.siege import kills, memory_group
+from tests.loops import until
 from tests.pictures import picture
 from tests.serving import memory_crowd
 
@@ -76,13 +75,6 @@ def visitors(line: MemoryReservations, *megabytes: int) -> Iterator[list[Visitor
             visitor.leaves.set()
         for visitor in there:
             visitor.join(30)
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_two_that_do_not_fit_together_wait_for_each_other(line: MemoryReservations) -> None:
@@ -224,16 +216,10 @@ def test_what_is_small_does_not_wait_while_another_makes_room() -> None:
             each.set()
 
 
-def test_a_wait_ends_when_a_run_would(
-    line: MemoryReservations, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "1")
-    settings.cache_clear()
-    try:
-        with visitors(line, 600), pytest.raises(TooLongError), line.hold("It", need(600)):
-            pass
-    finally:
-        settings.cache_clear()
+@pytest.mark.usefixtures("runs_of_a_second")
+def test_a_wait_ends_when_a_run_would(line: MemoryReservations) -> None:
+    with visitors(line, 600), pytest.raises(TooLongError), line.hold("It", need(600)):
+        pass
     assert line.held == 0
 
 

@@ -2,10 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache as once
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from hookviz.serving import capacity, session_atlases
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.session_atlases import SessionAtlases
 from hookviz.types import Model
+from tests.loops import until
 from tests.pictures import encoded, picture
 
 
@@ -29,15 +29,6 @@ def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     fair_queue = FairQueue(2)
     monkeypatch.setattr(session_atlases, "_STEP_SECONDS", 0.0)
     monkeypatch.setattr(capacity, "queue", lambda: fair_queue)
-
-
-def until(what: Callable[[], Any]) -> Any:
-    """What `what` gives, once it is true."""
-    for _ in range(1000):
-        if value := what():
-            return value
-        time.sleep(0.01)
-    raise AssertionError("It did not come about.")
 
 
 def cache(limit: int = 10**8) -> ByteCache:

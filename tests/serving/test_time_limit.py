@@ -9,7 +9,6 @@ from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.images.samples import samples
 from hookviz.models.loading import load_checkpoint
 from hookviz.serving.time_limit import TimeLimit, TooLongError
-from hookviz.settings import settings
 
 
 def test_progress_passes_on_until_the_time_is_over() -> None:
@@ -22,15 +21,11 @@ def test_progress_passes_on_until_the_time_is_over() -> None:
     assert shares == [0.25]
 
 
-def test_the_settings_say_how_long_a_run_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "7")
-    settings.cache_clear()
-    try:
-        limit = TimeLimit.from_now("A run")
-    finally:
-        settings.cache_clear()
-    assert limit.seconds == 7
-    assert 6 < limit.deadline - time.monotonic() <= 7
+@pytest.mark.usefixtures("runs_of_a_second")
+def test_the_settings_say_how_long_a_run_may_take() -> None:
+    limit = TimeLimit.from_now("A run")
+    assert limit.seconds == 1
+    assert 0 < limit.deadline - time.monotonic() <= 1
 
 
 def test_loading_a_model_ends_when_the_time_is_over() -> None:

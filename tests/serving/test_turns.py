@@ -20,11 +20,11 @@ from hookviz.serving import capacity, logs, turns
 from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.time_limit import TooLongError
 from hookviz.serving.turns import RunSlot, WatchedRun
-from hookviz.settings import settings
 from hookviz.types import ignore
 from tests.explorer.subjects import subject_of
 from tests.live.turns import held_up
-from tests.serving.test_fair_queue import Gone, asking, until
+from tests.loops import until
+from tests.serving.test_fair_queue import Gone, asking
 
 NEVER = 1000.0
 
@@ -363,15 +363,11 @@ def test_torch_ends_when_nobody_waits() -> None:
     assert capacity.queue().running == 0
 
 
-def test_the_time_limit_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOOKVIZ_RUN_SECONDS", "1")
-    settings.cache_clear()
+@pytest.mark.usefixtures("runs_of_a_second")
+def test_the_time_limit_holds() -> None:
     watch = Watch()
-    try:
-        with turns.turn("me", "A run") as slot:
-            run = WatchedRun(slot, watch.check, watch.shares.append, watch.on_position)
-            time.sleep(1.1)
-            with pytest.raises(TooLongError):
-                run.limit.within()(0.5)
-    finally:
-        settings.cache_clear()
+    with turns.turn("me", "A run") as slot:
+        run = WatchedRun(slot, watch.check, watch.shares.append, watch.on_position)
+        time.sleep(1.1)
+        with pytest.raises(TooLongError):
+            run.limit.within()(0.5)

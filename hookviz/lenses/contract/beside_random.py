@@ -20,11 +20,8 @@ from hookviz.lenses.contract.lens import Lens, LensOutput, Subject
 from hookviz.lenses.contract.parameters import Switch
 from hookviz.models.derived_models import untrained
 
-_ALIKE, _APART = (
-    0.5,
-    0.2,
-)  # correlation from which maps are alike, and below which they are not
-_MAP = "map"  # what a lens with this switch calls its map among its values, if it has one
+_SIMILAR, _DIFFERENT = 0.5, 0.2  # correlation from which maps are, and below which
+_MAP = "map"  # name of a lens's map among its values
 _BESIDE = mark(
     "Beside it is the same for a network that was never trained: what the two "
     "have in common comes from the architecture and the method, and was not "
@@ -52,7 +49,9 @@ def run_beside_random(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -
     reporter.step()
 
     def beside(output: LensOutput) -> None:
-        subject.partial((_beside(panels, output[0], say(_BESIDE), pairs=len(output[0])), values))
+        subject.partial(
+            (_pair_panels(panels, output[0], say(_BESIDE), pairs=len(output[0])), values)
+        )
 
     try:
         blank = replace(
@@ -73,10 +72,10 @@ def run_beside_random(lens: Lens, subject: Subject, chosen: Mapping[str, Any]) -
     reporter.step()
     if _MAP not in values:
         random = {f"random_{name}": numbers for name, numbers in theirs.items()}
-        return _beside(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
+        return _pair_panels(panels, others, say(_BESIDE), pairs=len(others)), {**values, **random}
     correlations = _correlations(values[_MAP], theirs[_MAP])
     values = {**values, "random_map": theirs[_MAP], **correlations}
-    return _beside(panels, others, _says(correlations)), values
+    return _pair_panels(panels, others, _summarize(correlations)), values
 
 
 def _correlations(
@@ -90,7 +89,7 @@ def _correlations(
     return correlations
 
 
-def _beside(
+def _pair_panels(
     panels: tuple[Panel, ...], others: tuple[Panel, ...], words: str, *, pairs: int = 1
 ) -> tuple[Panel, ...]:
     """Put the other's first `pairs` pictures each behind its own, and words after them."""
@@ -108,7 +107,7 @@ def _beside(
     return *shown[:last], TextPanel(words, "note"), *shown[last:]
 
 
-def _says(correlations: Mapping[str, NDArray[np.float64]]) -> str:
+def _summarize(correlations: Mapping[str, NDArray[np.float64]]) -> str:
     correlation = float(correlations["rank_correlation"])
     if not np.isfinite(correlation):
         return say(
@@ -128,12 +127,12 @@ def _says(correlations: Mapping[str, NDArray[np.float64]]) -> str:
         )
         # the signs may well be the other way round
         strongest = max(abs(correlation), float(by_size))
-    if strongest >= _ALIKE:
+    if strongest >= _SIMILAR:
         means = say(
             "Much of it was there before any training: it shows the image more than what the "
         )
         means += say("network learned.")
-    elif strongest >= _APART:
+    elif strongest >= _DIFFERENT:
         means = say("Part of it was there before any training.")
     else:
         means = say(

@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.codegen.lens_facts import LensCode, LensFacts
-from hookviz.drawing.panels import Panel, TextPanel
-from hookviz.errors import ModelError
-from hookviz.language.saying import mark
+from hookviz.codegen.facts import LensCode, LensFacts
+from hookviz.drawing import overlay
+from hookviz.drawing.palette import coloured
+from hookviz.drawing.panels import ImagePanel, OverlayPanel, Panel, TextPanel, overlay_panel
+from hookviz.errors import HookVizError, ModelError
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.parameters import Parameter
 from hookviz.outputs.answer import Answer, no_classes
 from hookviz.paths import write_whole
 from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
+from hookviz.wording import number
 
 NUMBERS = "values.npz"
 """The file of a result's numbers."""
@@ -68,23 +71,17 @@ class LensResult:
 
 
 def save_result(result: LensResult, folder: Path, model: Model) -> list[Path]:
-    """Write every panel as a file into a folder, and the numbers as `NUMBERS`, the last.
+    """Write each panel and the numbers into a folder, which is made; return their paths.
 
-    Args:
-        result: what a lens found.
-        folder: which is made.
-        model: the model that was looked at.
-
-    Returns:
-        The paths of what was written.
+    The last one is that of the numbers, `NUMBERS`.
 
     Raises:
         OSError: the system refuses it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    for number, panel in enumerate(result.panels, 1):
-        file = panel.file(f"{number}-{result.lens}", model)
+    for position, panel in enumerate(result.panels, 1):
+        file = panel.file(f"{position}-{result.lens}", model)
         if file is not None:
             written.append(folder / file.name)
             written[-1].write_bytes(file.data)
@@ -93,16 +90,8 @@ def save_result(result: LensResult, folder: Path, model: Model) -> list[Path]:
 
 
 def how_note(how: str) -> tuple[TextPanel, ...]:
-    """Return the note on how an answer's numbers are rounded; none where there is nothing to say.
-
-    Args:
-        how: in words, as of `hookviz.hooking.channels_last.how`; empty of plain passes.
-    """
+    """Return a note on rounding as of `hookviz.hooking.channels_last.how`; none of plain passes."""
     return (TextPanel(how, "note"),) if how else ()
-
-
-def _keep_to_itself(_output: LensOutput) -> None:
-    """Ignore a partial result, which nobody watches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +115,7 @@ class Subject:
     image: InputImage | None
     cache: ByteCache | None = field(default=None, repr=False)
     progress: Progress = ignore
-    partial: Callable[[LensOutput], object] = _keep_to_itself
+    partial: Callable[[LensOutput], object] = lambda _output: None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -183,6 +172,23 @@ class Subject:
     def top_class(self) -> int:
         """Number of the likeliest class."""
         return self.answer.likeliest(1)[0][0]
+
+    def check_maps(self, layer: str, values: NDArray[Any]) -> None:
+        """Refuse a layer's output that is no maps ``(C, H, W)``, for a lens that draws channels.
+
+        Raises:
+            HookVizError: it has other axes.
+        """
+        if values.ndim != 3:
+            raise HookVizError(
+                say(
+                    "{layer} of {model} puts out {shape}, and this lens draws channels that are "
+                    "maps, (C, H, W). Numbers of any shape are told by the lens health.",
+                    layer=layer,
+                    model=self.model.title,
+                    shape=values.shape,
+                )
+            )
 
     def label(self, number: int) -> str:
         """Return what a class is called in the language that is spoken."""
@@ -246,3 +252,67 @@ class Lens:
     of_images: bool = field(default=False, kw_only=True)
     of_channel: ChannelQuestion | None = field(default=None, kw_only=True)
     script: Callable[[LensFacts], LensCode] = field(repr=False, kw_only=True)
+
+
+_NINTHS = (
+    *(mark("at the upper left"), mark("at the top"), mark("at the upper right")),
+    *(mark("at the left"), mark("in the middle"), mark("at the right")),
+    *(mark("at the lower left"), mark("at the bottom"), mark("at the lower right")),
+)
+
+
+def highest_ninth(values: NDArray[Any]) -> str:
+    """Return in which ninth of an image a map ``(H, W)`` is highest, in words.
+
+    >>> import numpy as np
+    >>> highest_ninth(np.eye(9)[:1])
+    'at the upper left'
+    """
+    rows, columns = values.shape
+    row, column = divmod(int(np.nan_to_num(values, nan=-np.inf).argmax()), columns)
+    return say(_NINTHS[row * 3 // rows * 3 + column * 3 // columns])
+
+
+def share_of_half(sizes: NDArray[Any]) -> float | None:
+    """Return the share of cells, the largest first, that have half of a map; None of all zeros.
+
+    >>> import numpy as np
+    >>> share_of_half(np.array([[1.0, 8.0], [2.0, 3.0]]))
+    0.25
+    """
+    summed = np.sort(sizes, axis=None)[::-1].cumsum(dtype=np.float64)
+    if not summed[-1] > 0:
+        return None
+    return (int(np.searchsorted(summed, summed[-1] / 2)) + 1) / sizes.size
+
+
+def map_panels(
+    subject: Subject, values: NDArray[Any], words: str, end_says: str, *, signed: bool
+) -> tuple[OverlayPanel, ImagePanel]:
+    """Lay a map ``(H, W)`` of the input's pixels over the image, and draw it alone.
+
+    Args:
+        subject: whose image.
+        values: the map.
+        words: its title.
+        end_says: a marked sentence about the end colour, which stands for ``{end_value}``.
+        signed: whether it has values below 0, which are blue.
+    """
+    end = overlay.color_limit(values, overlay.BRIGHT)
+    colormap, low = ("RdBu_r", -end) if signed else ("inferno", 0.0)
+    colours = coloured(values, colormap, low=low, high=end)
+    on_image = overlay_panel(
+        say("On the image"),
+        subject.model_input,
+        subject.image,
+        colours,
+        opacity=0.75,
+        alt=say("{title}, on the image", title=words),
+    )
+    alone = ImagePanel(
+        say("The map alone"),
+        overlay.over_image(subject.model_input, subject.image, colours, opacity=1),
+        alt=say("{title}, one value per pixel of the input", title=words),
+        caption=say(end_says, end_value=number(end)),
+    )
+    return on_image, alone

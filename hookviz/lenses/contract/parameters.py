@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from os import PathLike
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookviz.capturing.last_maps import IDLE, last_maps
 from hookviz.capturing.layer_trace import LayerTrace
@@ -22,44 +22,13 @@ from hookviz.hooking.modules import without_wrappers
 from hookviz.hooking.selection import PATTERN, select
 from hookviz.images.samples import samples
 from hookviz.language.saying import joined, mark, say
-from hookviz.types import TOKENS, ActivationKey, Capture, LayerInfo, Model
+from hookviz.types import TOKENS, ActivationKey, LayerInfo, Model
 from hookviz.wording import read_numbers, times
 
+if TYPE_CHECKING:
+    from hookviz.lenses.contract.lens import Subject
+
 _MOST_CHANNELS = 100_000  # that are asked for in one go
-
-
-class LensSubject(Protocol):
-    """The part of `Subject` that parameters look at to check a value."""
-
-    @property
-    def model(self) -> Model:
-        """The model."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """``(C, H, W)`` of the input."""
-        ...
-
-    @property
-    def trace(self) -> LayerTrace:
-        """The layers that a pass runs, with their shapes."""
-        ...
-
-    @property
-    def answered(self) -> Capture:
-        """A capture with what the network answers."""
-        ...
-
-    @property
-    def scored(self) -> Capture:
-        """A capture with class scores."""
-        ...
-
-    @property
-    def top_class(self) -> int:
-        """Number of the likeliest class."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,7 +57,7 @@ class Parameter:
         name, choices = self.matters_for
         return chosen.get(name) in choices if choices else chosen.get(name) is not None
 
-    def resolve(self, value: Any, subject: LensSubject) -> Any:
+    def resolve(self, value: Any, subject: "Subject") -> Any:
         """Return what the lens gets for a value, which may be text from a link or a command line.
 
         Args:
@@ -211,7 +180,7 @@ class LayerChoice(Parameter):
             return next(larger, maps[0].name if maps else names[-1])
         return hidden[-1].name if hidden else names[-1]
 
-    def resolve(self, value: Any, subject: LensSubject) -> str | None:
+    def resolve(self, value: Any, subject: "Subject") -> str | None:
         """Return the layer's name, or the address of a call; None only where it is left open.
 
         Raises:
@@ -264,7 +233,7 @@ class LayerChoice(Parameter):
             say("{kind} in {model}", kind=kind, model=subject.model.title), str(value), names
         )
 
-    def _call(self, address: ActivationKey, subject: LensSubject) -> str:
+    def _call(self, address: ActivationKey, subject: "Subject") -> str:
         """Return the address of a later call of a layer that can be chosen, or refuse it."""
         calls = subject.trace.calls[address.layer]
         if self.of_calls and address.call < calls:
@@ -283,7 +252,7 @@ class LayerChoice(Parameter):
             )
         )
 
-    def _check_kind(self, value: Any, subject: LensSubject, fitting: Sequence[str]) -> None:
+    def _check_kind(self, value: Any, subject: "Subject", fitting: Sequence[str]) -> None:
         """Say of a layer that runs and is of another kind what it is, and which is nearest."""
         every = [layer.name for layer in subject.trace.every]
         if value not in every:
@@ -334,7 +303,7 @@ class ClassChoice(Parameter):
     optional: bool = False
     unchosen: ClassVar[str] = mark("the likeliest: {top}")
 
-    def start(self, subject: LensSubject) -> int:
+    def start(self, subject: "Subject") -> int:
         """Return the class where none is chosen.
 
         Raises:
@@ -342,7 +311,7 @@ class ClassChoice(Parameter):
         """
         return subject.top_class
 
-    def resolve(self, value: Any, subject: LensSubject) -> int | None:
+    def resolve(self, value: Any, subject: "Subject") -> int | None:
         """Return the class's number; None only where there are no classes and none are needed.
 
         Raises:
@@ -371,7 +340,7 @@ class RunnerUp(ClassChoice):
 
     unchosen: ClassVar[str] = mark("the second: {top}")
 
-    def start(self, subject: LensSubject) -> int:
+    def start(self, subject: "Subject") -> int:
         """Return the second likeliest class, or the likeliest where it is the only one.
 
         Raises:
@@ -397,11 +366,11 @@ class WholeNumber(Parameter):
     default: int
     unset: str = ""
 
-    def in_words(self, subject: LensSubject) -> str:  # noqa: ARG002
+    def in_words(self, subject: "Subject") -> str:  # noqa: ARG002
         """Return what to show in place of the default; empty where that is a number."""
         return say(self.unset) if self.unset else ""
 
-    def resolve(self, value: Any, subject: LensSubject) -> int:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> int:  # noqa: ARG002
         """Return the number.
 
         Raises:
@@ -442,11 +411,11 @@ class PixelCount(WholeNumber):
     high: int = 100_000
     default: int = 0
 
-    def in_words(self, subject: LensSubject) -> str:
+    def in_words(self, subject: "Subject") -> str:
         """Return how many pixels the default is, as people read it."""
         return say("automatic ({pixels} px)", pixels=self.resolve(None, subject))
 
-    def resolve(self, value: Any, subject: LensSubject) -> int:
+    def resolve(self, value: Any, subject: "Subject") -> int:
         """Return the number of pixels, from 1.
 
         Raises:
@@ -464,7 +433,7 @@ class RealNumber(Parameter):
     high: float
     default: float
 
-    def resolve(self, value: Any, subject: LensSubject) -> float:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> float:  # noqa: ARG002
         """Return the number.
 
         Raises:
@@ -489,7 +458,7 @@ class OneOf(Parameter):
 
     choices: tuple[str, ...]
 
-    def resolve(self, value: Any, subject: LensSubject) -> str:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> str:  # noqa: ARG002
         """Return the word.
 
         Raises:
@@ -511,7 +480,7 @@ class Switch(Parameter):
 
     default: bool = False
 
-    def resolve(self, value: Any, subject: LensSubject) -> bool:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> bool:  # noqa: ARG002
         """Return whether it is on.
 
         Raises:
@@ -540,7 +509,7 @@ class Channels(Parameter):
     label: str = mark("Channels")
     example: str = "0, 3-7"
 
-    def resolve(self, value: Any, subject: LensSubject) -> tuple[int, ...]:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> tuple[int, ...]:  # noqa: ARG002
         """Return the channels' numbers in order, each once.
 
         Raises:
@@ -574,7 +543,7 @@ class MoreImages(Parameter):
     label: str = mark("More images")
     samples: bool = False
 
-    def resolve(self, value: Any, subject: LensSubject) -> tuple[Any, ...]:  # noqa: ARG002
+    def resolve(self, value: Any, subject: "Subject") -> tuple[Any, ...]:  # noqa: ARG002
         """Return the images, unread; one that is no sequence stands for itself."""
         if value is None:
             return tuple(str(sample.path) for sample in samples()) if self.samples else ()

@@ -1,18 +1,27 @@
-"""Find every lens and run one: a module in `hookviz.lenses` has a ``LENS``."""
+"""Find every lens and run one, whole or as a small preview.
 
+A lens is a module in `hookviz.lenses` with a ``LENS``.
+"""
+
+import io
 import pkgutil
 import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import nn
 
 from hookviz.capturing import inputs
 from hookviz.capturing.cache import ByteCache
+from hookviz.drawing.charts import Chart, chart_thumbnail
+from hookviz.drawing.panels import GridPanel, ImagePanel, MapsPanel, Panel, TablePanel
+from hookviz.drawing.pictures import encode_jpeg, encode_png, resize
 from hookviz.errors import (
     HookVizError,
     SettingError,
@@ -22,23 +31,24 @@ from hookviz.errors import (
 )
 from hookviz.hooking.device import with_numbers
 from hookviz.language.saying import joined, say
-from hookviz.lenses.contract.asked_part import (
-    LIKE,
-    REGION,
-    asked_like,
-    asked_within,
-    part_panel,
-    parts_of_answer,
-    vector_in,
-)
 from hookviz.lenses.contract.beside_random import run_beside_random
 from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, LensResult, Subject
 from hookviz.lenses.contract.parameters import ClassChoice
+from hookviz.lenses.contract.regions import (
+    LIKE,
+    REGION,
+    compare_to,
+    part_panel,
+    parts_of_answer,
+    restrict_to_region,
+    vector_in,
+)
 from hookviz.models.derived_models import with_edits
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.declaration import NUMBER, Output
-from hookviz.types import InputImage, Model, Progress, ignore
-from hookviz.wording import times
+from hookviz.settings import ASSETS
+from hookviz.types import InputImage, Model, Pixels, Progress, ignore
+from hookviz.wording import number, times
 
 QUESTION_WORDS = ("Where", "Who", "Which", "What", "How", "Is")
 """How a lens's question begins, in the order in which those of a group are listed."""
@@ -210,7 +220,7 @@ def look(
     """
     started = time.perf_counter() if started is None else started
     with torch.inference_mode(mode=False):  # the caller's; a lens may want gradients
-        subject, part, chosen = _settled(lens, subject, parameters)
+        subject, part, chosen = _resolve_parameters(lens, subject, parameters)
 
         def result(output: LensOutput) -> LensResult:
             panels, values = output
@@ -231,12 +241,12 @@ def resolve_subject(
     settings: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> tuple[Subject, dict[str, Any]]:
-    """Return what a lens would look at, and the settings that count, defaults filled in.
+    """Return a lens's subject, and the settings that count, defaults filled in.
 
     Args:
         slug: of the lens.
-        model: as `run_lens` takes it.
-        image: likewise.
+        model: as for `run_lens`.
+        image: as for `run_lens`.
         settings: of the lens.
         options: a class, the part of the answer that is asked about, and options of `run_lens`.
     """
@@ -247,16 +257,16 @@ def resolve_subject(
     for name in options:
         one_of(say("option"), name, sorted(names))
     parameters = {**settings, **{key: options[key] for key in options.keys() - around}}
-    given = {key: options[key] for key in options.keys() & around}
-    subject = _subject_of(model, image, parameters, **given)
-    subject, part, values = _settled(lens, subject, parameters)
+    run_options = {key: options[key] for key in options.keys() & around}
+    subject = _subject_of(model, image, parameters, **run_options)
+    subject, part, values = _resolve_parameters(lens, subject, parameters)
     return subject, {key: values[key] for key in ("target", *settings) if key in values} | part
 
 
-def _settled(
+def _resolve_parameters(
     lens: Lens, subject: Subject, parameters: Mapping[str, Any]
 ) -> tuple[Subject, dict[str, Any], dict[str, Any]]:
-    """Return the subject asked about a part of its answer, that part, and the lens's settings.
+    """Resolve a lens's parameters: the subject of a part of its answer, that part, and values.
 
     Raises:
         SettingError: a parameter has a value that means nothing.
@@ -266,9 +276,9 @@ def _settled(
         name: parameters[name] for name in parts_of_answer(lens) if parameters.get(name) is not None
     }
     if REGION in part:
-        subject, part[REGION] = asked_within(subject, part[REGION])
+        subject, part[REGION] = restrict_to_region(subject, part[REGION])
     if LIKE in part:
-        subject = asked_like(subject, part[LIKE])
+        subject = compare_to(subject, part[LIKE])
     if lens.of_images:
         _check_image(subject)
     # Classes first: where there are none, no layer helps.
@@ -292,3 +302,93 @@ def _check_image(subject: Subject) -> None:
                 shape=times(subject.shape),
             )
         )
+
+
+WIDTH, HEIGHT = 264, 150
+"""Pixels of a small picture."""
+FOLDER = ASSETS / "lenses"
+"""Where `scripts.make_lens_pictures` puts small pictures of what lenses answer on a sample."""
+
+_ROWS, _COLUMNS = 5, 3  # of a table
+_TILES = 4  # from one side of a grid to the other
+
+
+@dataclass(frozen=True, slots=True)
+class SmallAnswer:
+    """A lens's answer, small.
+
+    Attributes:
+        picture: a PNG or JPEG file; empty where `rows` say it.
+        rows: the first rows of a table, its headings first.
+        of_sample: what the answer is about where it is not the image that is looked at; else empty.
+    """
+
+    picture: bytes = b""
+    rows: tuple[tuple[str, ...], ...] = ()
+    of_sample: str = ""
+
+
+def small_answer(lens: Lens, subject: Subject) -> SmallAnswer:
+    """Run a lens by its `Preview`, and return its answer.
+
+    Raises:
+        HookVizError: the lens can't work on this subject.
+    """
+    return answer_of(lens, look(lens, subject, dict(lens.preview.settings)).panels)
+
+
+def answer_of(lens: Lens, panels: Sequence[Panel]) -> SmallAnswer:
+    """Return the panel that a lens's `Preview` names, small.
+
+    Raises:
+        HookVizError: no panel can be shown small.
+    """
+    drawn = [picture for picture in map(_picture, panels) if picture is not None]
+    if drawn:
+        picture = drawn[min(lens.preview.panel, len(drawn) - 1)]
+        has_alpha = picture.shape[2] == 4
+        return SmallAnswer(encode_png(picture) if has_alpha else encode_jpeg(picture, quality=80))
+    table = next((panel for panel in panels if isinstance(panel, TablePanel)), None)
+    if table is None:
+        raise HookVizError(say("{lens} shows no picture.", lens=say(lens.title)))
+    rows = (tuple(map(say, table.columns)), *table.rows)
+    return SmallAnswer(rows=tuple(tuple(map(_text, row[:_COLUMNS])) for row in rows[:_ROWS]))
+
+
+def answer_of_sample(lens: Lens) -> SmallAnswer:
+    """Return what the lens answers on a sample, as it was kept; empty where nothing was."""
+    file = FOLDER / f"{lens.slug}.jpg"
+    return SmallAnswer(file.read_bytes() if file.exists() else b"", of_sample=say("on a sample"))
+
+
+def _picture(panel: Panel) -> Pixels | None:
+    match panel:
+        case ImagePanel():
+            return _fit(panel.picture)
+        case Chart():
+            return chart_thumbnail(panel, WIDTH, HEIGHT)
+        case MapsPanel():
+            return _fit(panel.sheet(HEIGHT // 3, columns=3))
+        case GridPanel():
+            with Image.open(io.BytesIO(panel.grid.png())) as picture:
+                return _fit(_corner(np.asarray(picture.convert("RGB")), panel))
+    return None
+
+
+def _corner(picture: Pixels, panel: GridPanel) -> Pixels:
+    """Cut the first tiles out of a grid, so few that they are seen."""
+    columns = max(1, panel.grid.geometry.columns)
+    tile = -(-picture.shape[1] // columns)
+    width = min(picture.shape[1], _TILES * tile)
+    return picture[: round(width * HEIGHT / WIDTH), :width]
+
+
+def _fit(picture: Pixels) -> Pixels:
+    """Resize a picture to the small one's width or height, whichever is reached first."""
+    height, width = picture.shape[:2]
+    scale = min(WIDTH / width, HEIGHT / height)
+    return resize(picture, (max(1, round(height * scale)), max(1, round(width * scale))))
+
+
+def _text(cell: str | float) -> str:
+    return cell if isinstance(cell, str) else number(cell)

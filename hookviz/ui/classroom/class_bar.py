@@ -7,9 +7,8 @@ import streamlit as st
 
 from hookviz.classroom.classes import classes
 from hookviz.classroom.codes import shown_code
-from hookviz.classroom.link_parameters import OWN_IMAGES
+from hookviz.classroom.link_parameters import OF_ONE, OWN_IMAGES
 from hookviz.classroom.question import LONGEST_ANSWER, LONGEST_QUESTION, MOST, read_question
-from hookviz.classroom.shared_state import OF_ONE
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from hookviz.codegen.facts import picture_facts_of
-from hookviz.codegen.lens_facts import lens_facts_of
+from hookviz.codegen.facts import lens_facts_of, picture_facts_of
 from hookviz.codegen.lens_script import lens_script
 from hookviz.codegen.picture_script import picture_script
 from hookviz.errors import HookVizError
@@ -78,9 +77,7 @@ def lens_code_menu(result: LensResult, scene: ExplorerScene, model: Model) -> Me
     facts = lens_facts_of(
         model,
         _file_name(scene.shown),
-        result.lens,
-        result.chosen,
-        result.values,
+        result,
         shape=tuple(scene.model_input.tensor.shape[1:]),
         size=scene.size,
         whole=scene.whole,

@@ -18,9 +18,9 @@ from hookviz.language.naming import listed_label, names_in_links
 from hookviz.language.saying import say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract import regions
-from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import Parameter
+from hookviz.lenses.contract.shared_choices import AttendingLayer
 from hookviz.markup import data_url
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.settings import settings

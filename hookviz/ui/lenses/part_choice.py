@@ -14,16 +14,16 @@ from torchvision.utils import draw_bounding_boxes
 from hookviz.errors import HookVizError
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.lenses.contract.asked_part import (
+from hookviz.lenses.contract.lens import Lens, Subject
+from hookviz.lenses.contract.regions import (
     LIKE,
+    NOTHING,
     REGION,
     REGION_CHOICE,
-    asked_within,
     kind_of_answer,
     parts_of_answer,
+    restrict_to_region,
 )
-from hookviz.lenses.contract.lens import Lens, Subject
-from hookviz.lenses.contract.regions import NOTHING
 from hookviz.outputs.declaration import BOXES, EMBEDDING, MAPS
 from hookviz.types import Pixels
 from hookviz.ui.lenses.lens_widgets import pick_region, scores_turn
@@ -55,7 +55,7 @@ def within_link(subject: Subject) -> Subject:
         region = st.query_params.get(REGION)
         if region is None:
             return subject
-        asked, _ = asked_within(subject, region)
+        asked, _ = restrict_to_region(subject, region)
         with scores_turn(asked):
             kind_of_answer(asked)  # or the choice of a class would wait for it, and leave a gap
     except HookVizError:

@@ -10,10 +10,8 @@ from types import MappingProxyType, ModuleType
 
 from hookviz.errors import LessonError
 from hookviz.language.saying import say
-from hookviz.lessons.lesson import Lesson, Question, Text
-from hookviz.lessons.lesson_error import lesson_error
-from hookviz.lessons.part import Part
-from hookviz.lessons.reading import read_lesson
+from hookviz.lessons.lesson import Lesson, Question, Text, read_lesson
+from hookviz.lessons.part import Part, lesson_error
 from hookviz.paths import path_of
 from hookviz.settings import ASSETS, settings
 from hookviz.ui.lessons import parts as parts_package

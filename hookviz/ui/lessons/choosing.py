@@ -8,7 +8,7 @@ import streamlit as st
 from hookviz.errors import shorten
 from hookviz.language.saying import say
 from hookviz.lessons.lesson import Lesson, Question
-from hookviz.lessons.lesson_error import did_you_mean
+from hookviz.lessons.part import did_you_mean
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.picks import MOVED
 from hookviz.ui.link import settle_query, update_link

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.scales import Limits
 from hookviz.language.saying import say
-from hookviz.lessons.maps import Map
+from hookviz.lessons.layers import Map
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.pictures import photograph
 from hookviz.ui.theme import diverging

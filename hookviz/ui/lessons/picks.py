@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from hookviz.lessons.maps import Map
+from hookviz.lessons.layers import Map
 from hookviz.ui.link import settle_query, update_link
 from hookviz.ui.state import Cell
 

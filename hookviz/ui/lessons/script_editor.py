@@ -11,8 +11,7 @@ import streamlit as st
 from hookviz.language.saying import say
 from hookviz.lessons.own_code import OwnResult, OwnRun, files_of
 from hookviz.lessons.part import LessonScene
-from hookviz.lessons.script_scene import set_up_of
-from hookviz.lessons.scripts import Script
+from hookviz.lessons.scripts import Script, set_up_of
 from hookviz.ui.lessons.script_text import folded_html
 
 _LINE = 22  # pixels of a line in the editor

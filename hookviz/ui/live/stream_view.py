@@ -13,8 +13,7 @@ from hookviz.explorer.look import Look
 from hookviz.hooking.channels_last import is_convolutional
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES
-from hookviz.live.stream_options import Subject
+from hookviz.live.frames import CAMERA_WIDTH, MOST_BYTES, Subject
 from hookviz.live.streams import streams
 from hookviz.types import Model, Preprocess
 from hookviz.ui.components.files import mount

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
-from hookviz.classroom.link_parameters import OWN_FILES, PARAMETERS
-from hookviz.classroom.shared_state import known_choices
+from hookviz.classroom.link_parameters import OWN_FILES, PARAMETERS, known_choices
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.images.samples import samples
 from hookviz.language.saying import say

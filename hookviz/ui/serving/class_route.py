@@ -1,15 +1,14 @@
 """Serve the WebSocket by which a class's screens follow their teacher's.
 
-Whoever connects says in JSON which class it is and shows a token: the teacher's secret, or the
-pass that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded
-again). From then on it is told what is new in its
-view (`hookviz.classroom.school_class`), the newest of it. A teacher's page tells its link
-(``state``), says of a live camera whether it is shared (``live``) and in bytes what is seen of it,
-which pupils get (`hookviz.classroom.live_frame`), closes a question (``close``), says which of the
-answers that were written are right (``mark``), reveals what is right (``reveal``) and takes the
-question away (``away``); a pupil's answers (``vote``, ``guess``). Each says now and then that it is
-there, and whether somebody looks (``here``), and is answered; who has said so and falls silent is
-gone. Nothing of it is logged.
+Whoever connects says in JSON which class it is and shows a token: the teacher's secret, or the pass
+that a page gave to a pupil (``code``, ``token``, and the pass ``before`` a page was loaded again).
+From then on it is told what is new in its view (`hookviz.classroom.school_class`), the newest of
+it. A teacher's page tells its link (``state``), says of a live camera whether it is shared
+(``live``) and in bytes what is seen of it, which pupils get, closes a question (``close``), says
+which of the answers that were written are right (``mark``), reveals what is right (``reveal``) and
+takes the question away (``away``); a pupil's answers (``vote``, ``guess``). Each says now and then
+that it is there, and whether somebody looks (``here``), and is answered; who has said so and falls
+silent is gone. Nothing of it is logged.
 """
 
 import asyncio
@@ -24,9 +23,8 @@ from starlette.websockets import WebSocket
 
 from hookviz import shallow_json
 from hookviz.classroom.classes import classes
-from hookviz.classroom.live_frame import MOST_BYTES
-from hookviz.classroom.school_class import ALONE, AWAY, SchoolClass, Seat
-from hookviz.classroom.shared_state import LONGEST, read_state
+from hookviz.classroom.link_parameters import LONGEST, read_state
+from hookviz.classroom.school_class import AWAY, MAX_FRAME_BYTES, TEACHER_GONE_S, SchoolClass, Seat
 from hookviz.errors import ClassroomError
 from hookviz.ui.serving.flow_control import TokenBucket
 from hookviz.ui.serving.messages import MessageReader
@@ -136,7 +134,7 @@ async def _serve(
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # A class that nobody is connected to any more ends in time too.
-        asyncio.get_running_loop().call_later(ALONE + 1, classes().sweep)
+        asyncio.get_running_loop().call_later(TEACHER_GONE_S + 1, classes().sweep)
 
 
 async def _send_news(attended: SchoolClass, seat: Seat, woken: asyncio.Event, send: Send) -> None:
@@ -247,7 +245,7 @@ def _show_frame(attended: SchoolClass, seat: Seat, data: bytes) -> None:
     try:
         attended.show_live(seat, data)
     except ClassroomError as error:
-        is_large = len(data) > MOST_BYTES
+        is_large = len(data) > MAX_FRAME_BYTES
         raise _CloseConnection(TOO_LARGE if is_large else STRANGE) from error
 
 

@@ -35,8 +35,7 @@ from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lenses.contract.lens import Subject as LensSubject
-from hookviz.lenses.contract.preview import SmallAnswer, answer_of_sample, small_answer
-from hookviz.lenses.contract.running import find_lens
+from hookviz.lenses.contract.running import SmallAnswer, answer_of_sample, find_lens, small_answer
 from hookviz.serving import capacity, logs, turns
 from hookviz.serving.capacity import shutdown
 from hookviz.serving.memory_reservations import OutOfMemoryError, pass_need

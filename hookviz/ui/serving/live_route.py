@@ -1,7 +1,7 @@
 """Serve the WebSocket by which a page sends a camera's frames and gets what is drawn of each.
 
 A frame is its number as uint32, little endian, and a JPEG, WebP or PNG file; a text says what is
-picked (`hookviz.live.stream_options`). What comes back are `hookviz.live.stream`, or in JSON why a
+picked (`hookviz.live.frames`). What comes back are `hookviz.live.streams`, or in JSON why a
 frame could not be drawn (``refused``) or why the stream is over (``over``). One frame is
 computed at a time; of those that come meanwhile the newest is kept. No frame is stored, logged or
 cached.
@@ -24,9 +24,8 @@ from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking
 from hookviz.live import frames
-from hookviz.live.stream import Stream, StreamClosed
-from hookviz.live.stream_options import read_stream_options
-from hookviz.live.streams import streams
+from hookviz.live.frames import read_stream_options
+from hookviz.live.streams import Stream, StreamClosed, streams
 from hookviz.serving import capacity, logs
 from hookviz.settings import settings
 from hookviz.ui.languages import language_of

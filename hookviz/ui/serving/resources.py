@@ -30,7 +30,7 @@ from hookviz.machine.memory import MEGABYTE
 from hookviz.models import loading, user_models
 from hookviz.models.checkpoints.guards import MOST_DESCRIPTION
 from hookviz.reader import wall
-from hookviz.serving import capacity, out_of_memory
+from hookviz.serving import capacity
 from hookviz.serving.device import serving_device
 from hookviz.serving.memory_reservations import MemoryNeed, loading_need
 from hookviz.serving.time_limit import TimeLimit
@@ -107,7 +107,7 @@ def _load_masked(
     while_loading: Callable[[], AbstractContextManager[None]],
 ) -> Model:
     with while_loading():
-        return out_of_memory.with_retry(say("Loading {title}", title=title), mask_it)
+        return capacity.with_retry(say("Loading {title}", title=title), mask_it)
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _use_whole(
             capacity.reservations().hold(label, need, wait),
             TimeLimit.from_now(label).over_torch(),
         ):
-            return out_of_memory.with_retry(label, load)
+            return capacity.with_retry(label, load)
 
     size = spec.parameters * _FLOAT_BYTES
     with capacity.model_pool().use(key, spec.title, size, load_in_time, on_wait) as model:

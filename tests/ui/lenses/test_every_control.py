@@ -7,8 +7,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from hookviz.lenses.contract import parameters, regions, running
-from hookviz.lenses.contract.attending_layer import AttendingLayer
 from hookviz.lenses.contract.lens import Lens
+from hookviz.lenses.contract.shared_choices import AttendingLayer
 from hookviz.ui.lenses.lens_choice import layers_at_side
 from hookviz.ui.state import TARGET
 from tests.pictures import encoded, picture

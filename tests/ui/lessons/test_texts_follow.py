@@ -18,9 +18,8 @@ import pytest
 import hookviz
 from hookviz.capturing.cache import Budget
 from hookviz.lessons import prose, small_network
-from hookviz.lessons.layers import layer_of
+from hookviz.lessons.layers import layer_of, maps_of, strongest_first
 from hookviz.lessons.lesson import Lesson, Live, Text
-from hookviz.lessons.maps import maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Options
 from hookviz.ui.lessons.catalog import lessons, parts
 from hookviz.ui.lessons.picks import MOVED

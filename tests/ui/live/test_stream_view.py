@@ -4,7 +4,7 @@ from streamlit.testing.v1 import AppTest
 from torch import nn
 
 import hookviz
-from hookviz.live.stream_options import Subject
+from hookviz.live.frames import Subject
 from hookviz.live.streams import streams
 from hookviz.models.catalog import find_model
 from hookviz.ui.live.stream_view import frame_geometry

@@ -14,7 +14,7 @@ from websockets.exceptions import ConnectionClosed
 from hookviz.ui.serving import class_route
 from scripts.class_client import CLASS_APP, ClassSeat, asked, knock, sit
 from scripts.servers import ROOT, Server, serve
-from tests.classroom.test_live_frame import framed, jpeg
+from tests.classroom.test_school_class import framed, jpeg
 from tests.loops import in_a_loop_of_its_own
 from tests.ui.serving.asgi import talk
 

@@ -26,7 +26,7 @@ from websockets.exceptions import ConnectionClosed
 
 import hookviz
 from hookviz.drawing.grid import make_grid
-from hookviz.live.stream import Stream
+from hookviz.live.streams import Stream
 from hookviz.types import Model
 from hookviz.ui.serving import live_route
 from hookviz.ui.serving.live_route import _answer, _read, _Tally
@@ -423,7 +423,7 @@ def test_who_reads_nothing_of_the_answers_is_cut_off(served: Served) -> None:
 PEOPLE = {"one": range(7), "two": range(20, 27)}
 
 
-@pytest.mark.sweep("by day two streams without a server: tests/live/test_stream.py")
+@pytest.mark.sweep("by day two streams without a server: tests/live/test_streams.py")
 def test_two_people_live_at_once_see_their_own_frames_and_nothing_of_them_stays(
     served: Served, model: Model
 ) -> None:
@@ -481,7 +481,7 @@ def test_a_server_without_streams_says_so() -> None:
         assert served.probe()["live"] == 0
 
 
-@pytest.mark.sweep("by day: tests/live/test_stream.py and tests/e2e/test_processes.py")
+@pytest.mark.sweep("by day: tests/live/test_streams.py and tests/e2e/test_processes.py")
 def test_a_server_that_is_told_to_end_ends_its_streams_and_itself() -> None:
     with serve(ENVIRONMENT, LIVE_APP) as server:
         served = Served(server, "")

@@ -18,8 +18,15 @@ from hookviz.drawing.pictures import Resampling, kernel_picture, resize
 from hookviz.explaining.layers.conv_kernels import conv_kernels
 from hookviz.language.saying import localised, say
 from hookviz.lessons.kernels import PRESETS, TITLES, same_size_map
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, correlation, maps_of
+from hookviz.lessons.layers import (
+    STRONGEST,
+    Map,
+    channel_of,
+    check_channel,
+    correlation,
+    layer_of,
+    maps_of,
+)
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.types import LayerInfo, Pixels

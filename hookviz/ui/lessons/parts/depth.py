@@ -18,8 +18,15 @@ from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.excites import patches_of
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.layers import PLACES, convs_of, layer_of, receptive_field_of
-from hookviz.lessons.maps import Map, maps_of, strongest_first
+from hookviz.lessons.layers import (
+    PLACES,
+    Map,
+    convs_of,
+    layer_of,
+    maps_of,
+    receptive_field_of,
+    strongest_first,
+)
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.lessons.pictures import picture_of
 from hookviz.lessons.scores import chance

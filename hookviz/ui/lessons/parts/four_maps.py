@@ -11,7 +11,7 @@ import streamlit as st
 from hookviz.drawing.grid import make_grid
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, fraction_text, same_size_map
-from hookviz.lessons.maps import Map
+from hookviz.lessons.layers import Map
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.markup import data_url

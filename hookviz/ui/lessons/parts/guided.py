@@ -13,7 +13,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.explaining.attribution.gradients import input_gradient
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.language.saying import mark, say
-from hookviz.lessons.maps import Map, correlation
+from hookviz.lessons.layers import Map, correlation
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.pictures import picture_of
 from hookviz.lessons.scores import own_scores

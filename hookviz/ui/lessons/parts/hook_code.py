@@ -18,22 +18,20 @@ from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark, say
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
-from hookviz.lessons.script_scene import (
-    after_set_up,
-    can_run_apart,
-    on_scene,
-    run_on_scene,
-    set_up_of,
-)
 from hookviz.lessons.scripts import (
     Control,
     Script,
     ScriptRun,
     Value,
+    after_set_up,
+    can_run_apart,
     cells,
     in_the_language,
+    on_scene,
     read_script,
+    run_on_scene,
     run_script,
+    set_up_of,
 )
 from hookviz.ui.components.chart import chart
 from hookviz.ui.lessons.picks import choose, remember_shown

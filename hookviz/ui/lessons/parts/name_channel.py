@@ -18,7 +18,7 @@ from hookviz.errors import HookVizError
 from hookviz.explorer.excites import patches_of
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
-from hookviz.lessons.maps import maps_of
+from hookviz.lessons.layers import maps_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.pictures import photograph
 from hookviz.models.bundled import BUNDLED

@@ -16,8 +16,7 @@ import torch.nn.functional as F
 from hookviz.capturing.layer_trace import steps_after
 from hookviz.errors import HookVizError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
+from hookviz.lessons.layers import STRONGEST, Map, channel_of, check_channel, layer_of, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import ActivationKey
 from hookviz.ui.components.map import show_map

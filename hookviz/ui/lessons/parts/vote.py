@@ -20,8 +20,7 @@ from hookviz.errors import ModelError
 from hookviz.explaining.scores.class_vote import ClassVote, class_vote
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import Map, maps_of, strongest_first
+from hookviz.lessons.layers import Map, layer_of, maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores, chance, named_scores, ratio

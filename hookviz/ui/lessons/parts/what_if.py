@@ -15,8 +15,7 @@ from hookviz.explaining.scores.adversarial import adversarial_input, class_to_ma
 from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import maps_before_and_after, moved, strongest_first
+from hookviz.lessons.layers import layer_of, maps_before_and_after, moved, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.pictures import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import (

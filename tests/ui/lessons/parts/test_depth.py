@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.lessons.maps import maps_of, strongest_first
+from hookviz.lessons.layers import maps_of, strongest_first
 from hookviz.ui.lessons.parts.depth import AT, CHANNEL, PART, levels, start_of
 from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 

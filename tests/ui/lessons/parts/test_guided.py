@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 import hookviz
-from hookviz.lessons.maps import correlation
+from hookviz.lessons.layers import correlation
 from hookviz.lessons.scores import own_scores
 from hookviz.ui.lessons.parts.guided import OWN, PART, RANDOM, guided_at_image, weights_of
 from tests.ui.lessons.parts.scenes import cat, star, untrained, with_defaults

@@ -6,8 +6,7 @@ import hookviz
 from hookviz.errors import HookVizError
 from hookviz.explaining.patching.channel_mask import mask_channels, read_channel_mask
 from hookviz.explaining.scores.adversarial import adversarial_input
-from hookviz.lessons.layers import layer_of
-from hookviz.lessons.maps import maps_before_and_after, moved
+from hookviz.lessons.layers import layer_of, maps_before_and_after, moved
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.scores import chance as written
 from hookviz.ui.lessons.parts.what_if import (

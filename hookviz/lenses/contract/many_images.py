@@ -1,4 +1,8 @@
-"""Look at any number of images through a lens, one after another or to files on a disk."""
+"""Run a lens, or compute something, on many images.
+
+`over_images` is for a lens that takes more images beside its own. `stream_lens` runs any lens on
+image after image, and keeps the results in memory or as files.
+"""
 
 import hashlib
 import os
@@ -6,19 +10,124 @@ import pickle
 import re
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 from torch import Tensor, nn
 
-from hookviz.capturing.batch_images import Images, image_count, name_images
+from hookviz.capturing.batch_images import Images, image_count, name_images, named
 from hookviz.capturing.inputs import open_source, prepare
-from hookviz.errors import HookVizError, SettingError, UnknownNameError
+from hookviz.drawing.panels import TextPanel
+from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
-from hookviz.lenses.contract.lens import NUMBERS, LensResult, save_result
+from hookviz.language.saying import say
+from hookviz.lenses.contract.lens import NUMBERS, LensResult, Subject, save_result
 from hookviz.lenses.contract.running import check_names, find_lens, run_lens
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
-from hookviz.types import Model, ModelInput, Progress, ignore
+from hookviz.types import Model, ModelInput, Preprocess, Progress, ignore
+
+Result = TypeVar("Result")
+
+
+def over_images(
+    subject: Subject,
+    images: tuple[Any, ...],
+    compute: Callable[[ModelInput, Any, Progress], Result],
+    most: int | None = None,
+) -> tuple[dict[str, Result], dict[str, HookVizError]]:
+    """Compute something of the image looked at and of others, and return why some are left out.
+
+    Results and reasons are by the images' names. An input that was there already is not taken
+    again.
+
+    Args:
+        subject: whose image comes first, and whose progress is told.
+        images: the others.
+        compute: called with the input, the image, and whom to tell of progress.
+        most: how many inputs are taken at most.
+
+    Raises:
+        SettingError: whatever image `compute` raises it for.
+        HookVizError: there is no result for the image looked at.
+    """
+    first = subject.image if subject.image is not None else subject.model_input
+    by_name = named([first, *images])
+    if most is not None:  # one more: the image looked at may be among the others
+        by_name = dict(list(by_name.items())[: most + 1])
+    reporter = ProgressReporter(subject.progress, 1 + len(by_name))
+    results: dict[str, Result] = {}
+    reasons: dict[str, HookVizError] = {}
+    digests: set[str] = set()
+    for name, prepared in prepared_alike(subject, by_name, reporter).items():
+        try:
+            model_input = prepare(subject.model, prepared)  # says why where it could not be before
+            if model_input.digest not in digests and len(digests) != most:
+                results[name] = compute(model_input, by_name[name], reporter.within)
+            digests.add(model_input.digest)
+        except SettingError:
+            raise
+        except HookVizError as error:
+            if reporter.was_ended_by(error) or not results:
+                raise
+            reasons[name] = error
+        reporter.step()
+    return results, reasons
+
+
+def left_out(reasons: Mapping[str, HookVizError | str]) -> list[TextPanel]:
+    """Return a panel for each image that is left out, by its name, with the reason."""
+    return [
+        TextPanel(say("{name} is left out: {reason}", name=shorten(name), reason=reason), "bad")
+        for name, reason in reasons.items()
+    ]
+
+
+def prepared_alike(
+    subject: Subject, images: Mapping[str, Any], reporter: ProgressReporter
+) -> dict[str, Any]:
+    """Return the images as inputs, the subject's own first, in one step of `reporter`.
+
+    One that can't be made an input stays as it was given: what is done with it then tells why.
+    """
+    options = _own_options(subject)
+    inputs: dict[str, Any] = {}
+    for position, (name, image) in enumerate(images.items()):
+        reporter.within(position / len(images))
+        if position == 0:
+            inputs[name] = subject.model_input
+            continue
+        try:
+            # a tensor is an input already, which nothing can make larger or smaller
+            own = {} if isinstance(image, Tensor | ModelInput) else options
+            inputs[name] = prepare(subject.model, image, **own)
+        except HookVizError:
+            inputs[name] = image
+    reporter.step()
+    return inputs
+
+
+def _own_options(subject: Subject) -> dict[str, Any]:
+    """Return the `prepare` options that make the subject's own input of its image."""
+    steps = subject.model.preprocess
+    if not isinstance(steps, Preprocess):
+        return {}
+    side = min(subject.shape[-2:])
+    candidates: list[dict[str, Any]] = [
+        {},
+        {"size": side},
+        {"whole": True},
+        {"size": side, "whole": True},
+    ]
+    for options in candidates if subject.image is not None else []:
+        try:
+            model_input = prepare(subject.model, subject.image, **options)
+        except HookVizError:
+            continue
+        if model_input.digest == subject.model_input.digest:
+            return options
+    square = len(subject.shape) == 3 and subject.shape[1] == subject.shape[2]
+    return {"size": side} if square and side >= subject.model.min_size else {}
+
 
 _KEY = "hookviz-key.txt"
 _LONGEST = 200  # bytes of a folder's name; most systems take 255
@@ -184,11 +293,11 @@ def _key(slug: str, model: Model, model_input: ModelInput, parameters: Mapping[s
 
 def _as_folder(name: str) -> str:
     """Return a folder's name for an image's, which may have a ``/`` in it, be ``..`` or long."""
-    escaped = re.sub(r"""[%/\\:*?"<>|\x00-\x1f]|^[. ]+$""", _escaped, name) or "%"
+
+    def percent_encoded(match: re.Match[str]) -> str:
+        return "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+    escaped = re.sub(r"""[%/\\:*?"<>|\x00-\x1f]|^[. ]+$""", percent_encoded, name) or "%"
     if len(escaped.encode()) <= _LONGEST:
         return escaped
     return f"{escaped[:40]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
-
-
-def _escaped(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in match[0].encode())

@@ -1,10 +1,14 @@
-"""Offer what a lens explains: a class's score, or a layer's channel in its place, or one cell."""
+"""Declare the choices that several lenses share: target, cell, attending layer, steps and seed."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
-from hookviz.errors import SettingError
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.explaining.attention.weights import attending_layers, no_attention_error
 from hookviz.explaining.attribution.target import AttributionTarget
+from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.parameters import (
@@ -14,6 +18,7 @@ from hookviz.lenses.contract.parameters import (
     Parameter,
     WholeNumber,
 )
+from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import ActivationKey
 
 
@@ -22,10 +27,7 @@ def cell_choice(
 ) -> tuple[WholeNumber, WholeNumber]:
     """Return the parameters for a row and a column, of which `chosen_cell` makes a cell.
 
-    Args:
-        matters_for: as of every parameter.
-        whose: whether they are called "its row" and "its column", after a channel.
-        rare: as of every parameter.
+    They are called "its row" and "its column", after a channel (`whose`), or "row" and "column".
     """
     texts = (
         (
@@ -82,28 +84,6 @@ TARGET_CHOICES: tuple[Parameter, ...] = (
 """The parameters by which it is chosen."""
 
 
-def chosen_target(
-    subject: Subject,
-    *,
-    target: int | None,
-    layer: str | None,
-    channel: int,
-    row: int,
-    column: int,
-) -> AttributionTarget:
-    """Return the quantity that the values of `TARGET_CHOICES` stand for.
-
-    Raises:
-        SettingError: of row and column one is left out.
-        ModelError: no layer is chosen and the network puts out no class scores.
-    """
-    if layer is None:
-        if target is None:
-            subject.scored  # noqa: B018 - says that there are no scores
-        return AttributionTarget(target)
-    return AttributionTarget(None, layer, channel, chosen_cell(row, column))
-
-
 def cell_settings(cell: object, layer: object) -> dict[str, int]:
     """Return a cell's row and column as settings; none of no cell.
 
@@ -124,15 +104,18 @@ def cell_settings(cell: object, layer: object) -> dict[str, int]:
 
 
 def target_of(subject: Subject, chosen: Mapping[str, Any]) -> AttributionTarget:
-    """Return the quantity that a lens's settings stand for, as `chosen_target` does."""
-    return chosen_target(
-        subject,
-        target=chosen["target"],
-        layer=chosen["layer"],
-        channel=chosen["channel"],
-        row=chosen.get("row", -1),
-        column=chosen.get("column", -1),
-    )
+    """Return the quantity that values of `TARGET_CHOICES` stand for, by their names.
+
+    Raises:
+        SettingError: of row and column one is left out.
+        ModelError: no layer is chosen and the network puts out no class scores.
+    """
+    if chosen["layer"] is None:
+        if chosen["target"] is None:
+            subject.scored  # noqa: B018 - says that there are no scores
+        return AttributionTarget(chosen["target"])
+    cell = chosen_cell(chosen.get("row", -1), chosen.get("column", -1))
+    return AttributionTarget(None, chosen["layer"], chosen["channel"], cell)
 
 
 def chosen_cell(row: int, column: int) -> tuple[int, int] | None:
@@ -172,3 +155,88 @@ def call_notes(subject: Subject, *layers: str | None) -> list[str]:
                 )
             )
     return notes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AttendingLayer(Parameter):
+    """Choice of a layer that computes attention, by its name; the last one by default."""
+
+    name: str = "layer"
+    label: str = mark("Layer")
+
+    def choices(self, subject: Subject) -> tuple[str, ...]:
+        """Return the layers that attend, in order of execution; none where nothing does.
+
+        Raises:
+            ModelError: the network can't take the input.
+        """
+        return attending_layers(subject.model, tuple(subject.shape))
+
+    def resolve(self, value: Any, subject: Subject) -> str:
+        """Return the layer's name.
+
+        Raises:
+            ModelError: nothing in the network attends; it says which networks do.
+            UnknownLayerError: no layer of that name attends.
+        """
+        names = self.choices(subject)
+        if not names:
+            raise no_attention_error(subject.model)
+        if value is None:
+            return names[-1]
+        if value not in names:
+            kind = say("layer that attends")
+            model = subject.model.title
+            raise UnknownLayerError(
+                say("{kind} in {model}", kind=kind, model=model), str(value), names
+            )
+        return str(value)
+
+
+_LAST_SEED = 2**31 - 100  # several pictures have seeds that follow each other
+_EVERY = 0.12  # seconds between two pictures, which take time to make
+
+
+def steps_choice(
+    default: int,
+    high: int = 2048,
+    text: str = mark("Passes there and back. More of them go on from those that are done."),
+) -> WholeNumber:
+    """Return the parameter for how many steps an optimization takes."""
+    return WholeNumber(
+        name="steps", label=say("Steps"), low=1, high=high, default=default, help=text
+    )
+
+
+def seed_choice(text: str) -> WholeNumber:
+    """Return the parameter for the seed of an optimization; `text` says of what."""
+    return WholeNumber(
+        name="seed", label=say("Seed"), low=0, high=_LAST_SEED, default=0, help=text, rare=True
+    )
+
+
+def step_callback(
+    subject: Subject,
+    steps: int,
+    show: Callable[[Optimization], object],
+    reporter: ProgressReporter | None = None,
+) -> Callable[[Optimization], None]:
+    """Return the callback of an optimization of `steps` steps, which reports progress.
+
+    It calls `show` at the first step and some times a second. `reporter` is given where the
+    optimization is one part of several.
+    """
+    whole = ProgressReporter(subject.progress)
+    due = 0.0
+
+    def after(now: Optimization) -> None:
+        nonlocal due
+        if now.steps < steps and time.monotonic() >= due:
+            show(now)
+            due = time.monotonic() + _EVERY
+        if reporter is None:
+            whole.share(now.steps / steps)
+        else:
+            reporter.within(now.steps / steps)
+
+    return after

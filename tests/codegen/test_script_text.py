@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.codegen.function_source import source_of
+from hookviz.codegen.script_text import source_of
 
 Numbers = NDArray[np.floating[Any]]
 

@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import LessonError
-from hookviz.lessons.lesson import Answer, Lesson, Live, Question, Text
-from hookviz.lessons.reading import (
+from hookviz.lessons.lesson import (
     LARGEST,
+    Answer,
+    Lesson,
+    Live,
+    Question,
+    Text,
     Value,
     parse_lesson,
     read_lesson,

@@ -10,8 +10,13 @@ from hookviz.capturing import inputs
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.lens import GROUPS, Lens, Subject
-from hookviz.lenses.contract.preview import HEIGHT, WIDTH, answer_of_sample, small_answer
-from hookviz.lenses.contract.running import list_lenses
+from hookviz.lenses.contract.running import (
+    HEIGHT,
+    WIDTH,
+    answer_of_sample,
+    list_lenses,
+    small_answer,
+)
 from tests.every_lens import OF_ANY_NETWORK
 
 

@@ -2,11 +2,13 @@ import io
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
 
 import hookviz
+from hookviz.images.samples import samples
 from tests.cli.command import invoke, mistake, output_of, save_pictures
 
 
@@ -85,7 +87,7 @@ def test_a_page_of_one_of_many_images_says_which(tmp_path: Path) -> None:
         assert printed.info["dpi"][0] == pytest.approx(300, abs=0.1)
 
 
-def test_what_does_not_work(image: Path, tmp_path: Path) -> None:
+def test_grid_refuses_in_one_line(image: Path, tmp_path: Path) -> None:
     out = tmp_path / "grid.png"
     images = (image, *save_pictures(tmp_path, "other.png"))
     for arguments, text in (
@@ -104,3 +106,56 @@ def test_what_does_not_work(image: Path, tmp_path: Path) -> None:
         assert text in mistake("grid", *arguments, "-o", out), arguments
         assert not out.exists()
     assert "is an image to be read" in mistake("grid", image, "-o", image.parent)
+
+
+STAR = next(each.path for each in samples() if each.name == "star")
+
+
+def test_map_is_svg_or_png_and_says_how_large(tmp_path: Path) -> None:
+    file = tmp_path / "map.svg"
+    said = output_of("map", STAR, "--depth", 1, "-o", file)
+    assert said == f"{file}: 7 parts of ShapesNet, {file.stat().st_size / 1e3:.1f} kB.\n"
+    assert ElementTree.parse(file).getroot().tag.endswith("svg")  # noqa: S314 - our own
+    picture = tmp_path / "map.PNG"
+    row = json.loads(output_of("map", STAR, "--dpi", 50, "-o", picture, "--json"))
+    assert row["layers"][:2] == ["stem.first.conv", "stem.first.norm"]
+    with Image.open(picture) as opened:
+        assert opened.format == "PNG"
+
+
+def test_map_refuses_in_one_line(tmp_path: Path) -> None:
+    assert ".svg" in mistake("map", STAR, "-o", tmp_path / "map.html")
+    assert "--depth" in mistake("map", STAR, "--depth", 0, "-o", tmp_path / "map.svg")
+    assert "can't be written" in mistake("map", STAR, "-o", tmp_path / "no" / "map.svg")
+
+
+LAST = "stage3.second.conv"
+
+
+def test_page_is_saved_and_says_how_large_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "star.html"
+    said = output_of("page", STAR, "--layers", LAST, "-o", file)
+    assert said == f"{file}: 1 layer of ShapesNet, {file.stat().st_size / 1e3:.1f} kB.\n"
+    assert file.read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_sums_and_an_atlas_are_kept_and_json_is_printed(tmp_path: Path) -> None:
+    file = tmp_path / "star.html"
+    options = ("--layers", LAST, "--sums", LAST, "--atlas", "assets/atlases/shapesnet.atlas")
+    said = json.loads(output_of("page", STAR, *options, "-o", file, "--json"))
+    assert said["out"] == str(file)
+    assert said["bytes"] == file.stat().st_size
+    assert said["layers"] == [LAST]
+    text = file.read_text("utf-8")
+    assert all(f'id="{name}-0"' in text for name in ("input", "weights", "excites"))
+
+
+def test_page_refuses_in_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "star.html"
+    assert "--most-bytes" in mistake("page", STAR, "--most-bytes", 1000, "-o", file)
+    assert ".html" in mistake("page", STAR, "-o", tmp_path / "star.pdf")
+    assert "Did you mean" in mistake("page", STAR, "--layers", "stem.first.conf", "-o", file)
+    assert "layer in this page" in mistake(
+        "page", STAR, "--layers", LAST, "--sums", "stem.first.conv", "-o", file
+    )
+    assert not file.exists()
