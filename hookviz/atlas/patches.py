@@ -23,8 +23,8 @@ from hookviz.atlas.plan import Plan
 from hookviz.atlas.tally import NOBODY, Tally
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
-from hookviz.images.crop_geometry import crop_axes, crop_between
 from hookviz.images.formats import HEAD, find_reader
+from hookviz.images.preprocess import crop_axes, crop_between
 from hookviz.images.reading import decode_small_file
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, Model, Pixels, Preprocess

@@ -11,7 +11,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.capturing.layers import leaf_names
 from hookviz.codegen.facts import NetworkFacts, network_facts
 from hookviz.hooking.network_state import Findings
-from hookviz.outputs.declaration import Output
+from hookviz.outputs.answer import Output
 from hookviz.types import UNKNOWN, ActivationKey, Layout, Model
 
 LensCode = tuple[str, dict[str, str]]

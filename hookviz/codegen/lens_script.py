@@ -15,7 +15,7 @@ from hookviz.codegen.script_head import assembled
 from hookviz.codegen.wording import file_name, quoted
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
-from hookviz.outputs.declaration import LOGITS, MAPS, NUMBER
+from hookviz.outputs.answer import LOGITS, MAPS, NUMBER
 from hookviz.wording import times
 
 

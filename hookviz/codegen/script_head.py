@@ -11,8 +11,8 @@ from hookviz.codegen.wording import call, quoted, to_fill_in
 from hookviz.models import architectures, torchvision_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.catalog import SOURCES
-from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
-from hookviz.models.state_dict_keys import WRAPPERS
+from hookviz.models.checkpoints.files import USUAL_KEYS
+from hookviz.models.networks import WRAPPERS
 from hookviz.settings import settings
 
 _WIDTH = 86  # characters that a call can have and still stand in one line

@@ -9,17 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from hookviz.errors import nearest_names, shorten
-from hookviz.explorer.channel import answer_channel
+from hookviz.explorer.channel import answer_channel, answer_file
 from hookviz.explorer.encoding import json_facts
 from hookviz.explorer.excites import answer_excites
-from hookviz.explorer.files import answer_file
-from hookviz.explorer.head import answer_head
 from hookviz.explorer.kernel import answer_kernel, answer_walk
 from hookviz.explorer.layer_choices import answer_layers, answer_tree
 from hookviz.explorer.origin import answer_cell
 from hookviz.explorer.own_picture import answer_own_picture, answer_stopped
-from hookviz.explorer.pair import answer_changes
-from hookviz.explorer.photograph import answer_field, answer_photograph
+from hookviz.explorer.photograph import answer_field, answer_head, answer_photograph
 from hookviz.explorer.question import (
     Answer,
     Answerer,
@@ -28,6 +25,7 @@ from hookviz.explorer.question import (
     Report,
     ignore_report,
 )
+from hookviz.explorer.rendering import answer_changes
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.tiles import answer_tiles
 from hookviz.explorer.view import View

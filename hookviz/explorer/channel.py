@@ -1,21 +1,24 @@
-"""Answer what one channel is: its map with exact values, its numbers, its histogram, A beside B."""
+"""Answer with one channel: its map with exact values, its numbers, its histogram, A beside B.
+
+`answer_file` has the same as a file, for print or as numbers, and the network's map as one.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.channel_page import numbers
+from hookviz.drawing.channel_page import channel_csv, channel_page, numbers
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.statistics import histogram, strongest_cells
 from hookviz.errors import one_of
-from hookviz.explorer.drawn import Compared, Drawn, drawn
+from hookviz.explaining.network_map.mapped_network import map_network
 from hookviz.explorer.encoding import channel_map
 from hookviz.explorer.glossary import WORDS
-from hookviz.explorer.pair import pair_facts
 from hookviz.explorer.question import Answer, NotThereError, Report, asked_number
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.rendering import RenderedGrid, RenderedPair, pair_facts, render
+from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
 from hookviz.wording import number
@@ -27,21 +30,21 @@ _NO_CELL, _WHOLE = 1.0, 100.0  # percent of the height: of a bar that would not 
 def answer_channel(
     subject: Subject, view: View, facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Answer what a channel of the layer is; with `of` ``"a"``, a channel of what is pinned.
+    """Answer with a channel of the layer; with `of` ``"a"``, with a channel of the pinned A.
 
-    Of a pair of one shape it says how far both agree, too.
+    For a pair of one shape the answer compares both, too.
 
     Raises:
         NotThereError: there is no such channel, or nothing is pinned.
         SettingError: `of` is neither ``"a"`` nor ``"b"``.
-        HookVizError: as `drawn`.
+        HookVizError: as `render`.
     """
-    shown = drawn(subject, view)
+    shown = render(subject, view)
     if one_of("of", facts.get("of", "b"), _OF) == "a":
         of_a = _of_a(_pinned(shown), facts)
         return Answer(of_a | {"colours": subject.colours.diverging})
     maps, compared = shown.maps.numpy(), shown.compared
-    channel = asked_number(facts, "channel", len(maps), shown.looked.step)
+    channel = asked_number(facts, "channel", len(maps), shown.resolved.step)
     said = channel_facts(shown.grid, maps, channel)
     said["colours"] = subject.colours.diverging  # of the histogram's bars
     if compared is not None and compared.pair.alike:
@@ -94,7 +97,7 @@ def described(
     }
 
 
-def _pinned(shown: Drawn) -> Compared:
+def _pinned(shown: RenderedGrid) -> RenderedPair:
     if shown.compared is None:
         raise NotThereError(
             shown.warning
@@ -103,7 +106,7 @@ def _pinned(shown: Drawn) -> Compared:
     return shown.compared
 
 
-def _of_a(compared: Compared, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _of_a(compared: RenderedPair, facts: Mapping[str, Any]) -> dict[str, Any]:
     pinned, maps = compared.maps.pinned, compared.maps.a
     channel = asked_number(facts, "channel", len(maps), pinned.step)
     return {
@@ -133,3 +136,64 @@ def _histogram(values: NDArray[np.float32]) -> dict[str, Any]:
             high=high,
         ),
     }
+
+
+class _Kind(NamedTuple):
+    """Kind of file: the ending of its name, and its media type."""
+
+    ending: str
+    mime: str
+
+
+_KINDS = {
+    "channel-png": _Kind("png", "image/png"),
+    "channel-pdf": _Kind("pdf", "application/pdf"),
+    "channel-csv": _Kind("csv", "text/csv"),
+    "map-png": _Kind("png", "image/png"),
+    "map-svg": _Kind("svg", "image/svg+xml"),
+}
+
+
+def answer_file(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
+    """Answer with a channel or the whole network's map as a file: its name and type, and its bytes.
+
+    Raises:
+        NotThereError: there is no such channel.
+        SettingError: there is no such kind of file.
+        HookVizError: as `render`.
+    """
+    asked = one_of("kind", facts.get("kind"), _KINDS)
+    kind = _KINDS[asked]
+    if asked.startswith("map-"):
+        return _map(subject, kind)
+    shown = render(subject, view)
+    maps, title = shown.maps.numpy(), shown.grid.title
+    channel = asked_number(facts, "channel", len(maps), shown.resolved.step)
+    model, values = subject.model.name, maps[channel]
+    if kind.ending == "csv":
+        data = channel_csv(values).encode()
+    else:
+        words = say(
+            "{model} · {grid} · channel {channel}", model=model, grid=title, channel=channel
+        )
+        with subject.take_turn(say("Drawing the channels"), "file", ""):  # matplotlib takes a while
+            data = channel_page(
+                shown.grid,
+                channel,
+                values,
+                image=subject.image.pixels,
+                crop=subject.model_input.crop,
+                title=words,
+                format=kind.ending,
+            )
+    return Answer(
+        {"name": f"{model}-{title}-channel-{channel}.{kind.ending}", "mime": kind.mime}, data
+    )
+
+
+def _map(subject: Subject, kind: _Kind) -> Answer:
+    model = subject.model
+    with subject.take_turn(model.title, "file", "") as run:
+        drawn = map_network(model, subject.model_input, progress=between_layers(run, model))
+        data = drawn.figure_bytes(kind.ending)
+    return Answer({"name": f"{model.name}-map.{kind.ending}", "mime": kind.mime}, data)

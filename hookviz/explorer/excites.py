@@ -66,7 +66,7 @@ def patch_tiles(
     """Return the strongest patch of each channel that answers to a choice.
 
     Args:
-        subject: what is looked at.
+        subject: the network and the image.
         atlas: where the patches are, of the subject's network.
         grid: of the channels' maps; its title is the step's address.
         maps: what the step put out, ``(C, H, W)``.
@@ -184,10 +184,10 @@ def answer_excites(
         NotThereError: there is no such channel.
         HookVizError: the layer can't be recorded.
     """
-    looked = resolve(subject, view)
-    channels, rows, columns = maps(subject, looked).shape
-    channel = asked_number(facts, "channel", channels, looked.step)
-    atlas, layer = subject.atlas, str(looked.step)
+    resolved = resolve(subject, view)
+    channels, rows, columns = maps(subject, resolved).shape
+    channel = asked_number(facts, "channel", channels, resolved.step)
+    atlas, layer = subject.atlas, str(resolved.step)
     if atlas is None or layer not in atlas.layers:
         return Answer({"known": False, "patches": [], "error": ""})
     said = {

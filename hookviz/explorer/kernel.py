@@ -35,8 +35,8 @@ def answer_kernel(
         NotThereError: there is no such channel.
         HookVizError: the layer is no plain convolution, or can't be recorded.
     """
-    looked = resolve(subject, view)
-    layer, call = looked.layer, layer_call(subject, looked)
+    resolved = resolve(subject, view)
+    layer, call = resolved.layer, layer_call(subject, resolved)
     channel = asked_number(facts, "channel", len(call.kernel), call.layer)
     kernel = call.kernel[channel].numpy()
     count, height, width = kernel.shape
@@ -213,9 +213,9 @@ def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         NotThereError: there is no such channel, cell or input.
         HookVizError: the layer is no plain convolution, or can't be recorded.
     """
-    looked = resolve(subject, view)
-    place = asked_place(subject, looked, facts)
-    call = layer_call(subject, looked)
+    resolved = resolve(subject, view)
+    place = asked_place(subject, resolved, facts)
+    call = layer_call(subject, resolved)
     inputs = call.inputs_of(place.channel)
     strongest = ranking.strongest_by_contribution(call, place.channel)
     most = strongest[0][0]

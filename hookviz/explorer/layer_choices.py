@@ -20,10 +20,9 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import amount, field_text, kernel_text
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.excites import answer_choices, atlas_of_step
-from hookviz.explorer.layers import Looked, Steps, kept_capture, maps, resolve, steps_of
-from hookviz.explorer.look import sorts, tops
-from hookviz.explorer.pair import pinned_pair
+from hookviz.explorer.layers import ResolvedView, Steps, kept_capture, maps, resolve, steps_of
 from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.rendering import pinned_pair, sorts, tops
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import AUTOMATIC, View
 from hookviz.language.naming import class_label
@@ -43,21 +42,23 @@ def answer_layers(
     Raises:
         HookVizError: the network runs no layer that puts out maps.
     """
-    looked = resolve(subject, view)
-    layer, trace = looked.layer, subject.trace
+    resolved = resolve(subject, view)
+    layer, trace = resolved.layer, subject.trace
     channels = layer.output_shape[0] if layer.output_shape else 1
     return Answer(
         {
-            "listed": looked.listed,
+            "listed": resolved.listed,
             "hasUsual": bool(trace.usual),
             "hasBlocks": len(trace.usual) > len(trace.convs),
             "layer": layer.name,
-            "options": [{"name": each.name, "number": each.index + 1} for each in looked.layers],
-            "step": str(looked.step),
-            "steps": None if subject.offered else _step_choice(steps_of(trace, layer), looked.step),
-            "warning": looked.warning,
-            "patches": _patches(subject, str(looked.step)),
-            "sorts": _options(sorts(alike=_is_alike(subject, looked))),
+            "options": [{"name": each.name, "number": each.index + 1} for each in resolved.layers],
+            "step": str(resolved.step),
+            "steps": None
+            if subject.offered
+            else _step_choice(steps_of(trace, layer), resolved.step),
+            "warning": resolved.warning,
+            "patches": _patches(subject, str(resolved.step)),
+            "sorts": _options(sorts(alike=_is_alike(subject, resolved))),
             "tops": _options(tops(channels)),
             "scales": _options((AUTOMATIC, *SCALES)),
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
@@ -67,7 +68,7 @@ def answer_layers(
             "shape": list(layer.output_shape),
             "moves": bool(subject.model_input.frames),
             "frames": slices(layer.output_shape),
-            "frame": middle_slice(layer.output_shape, looked.frame),
+            "frame": middle_slice(layer.output_shape, resolved.frame),
             "classes": class_names(subject, layer),
         }
     )
@@ -118,12 +119,12 @@ def _patches(subject: Subject, step: str) -> dict[str, Any] | None:
     return {"answers": [{"value": a, "says": says} for a, says in answer_choices(subject, atlas)]}
 
 
-def _is_alike(subject: Subject, looked: Looked) -> bool:
-    """Return whether what is pinned has the shape of what is looked at."""
+def _is_alike(subject: Subject, resolved: ResolvedView) -> bool:
+    """Return whether the maps pinned as A have the shape of the layer's maps."""
     if subject.pinned is None:
         return False
     try:
-        pair = pinned_pair(subject, str(looked.step), maps(subject, looked), looked.frame)
+        pair = pinned_pair(subject, str(resolved.step), maps(subject, resolved), resolved.frame)
     except HookVizError:  # which the tiles say
         return False
     return pair is not None and pair.alike
@@ -180,7 +181,7 @@ def layer_tree(
         layers: those on offer, in order of execution.
         fields: receptive fields by layer; of those that are missing it says so.
         previews: their small pictures, if there are any.
-        chosen: name of the one that is looked at.
+        chosen: name of the layer that the view shows.
         by_block: whether blocks are among the layers, and have their parts inside.
     """
     rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
@@ -238,8 +239,8 @@ def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report
     Raises:
         HookVizError: the network runs no layer that puts out maps, or the pass can't be run.
     """
-    looked = resolve(subject, view)
-    layers, of_all = looked.layers, looked.listed == "maps"
+    resolved = resolve(subject, view)
+    layers, of_all = resolved.layers, resolved.listed == "maps"
     names = {each.name for each in layers}
     has_blocks = any(name.rpartition(".")[0] in names for name in names)
     return Answer(
@@ -248,7 +249,7 @@ def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report
             layers,
             subject.fields(),
             _previews(subject, of_all=of_all),
-            chosen=looked.layer.name,
+            chosen=resolved.layer.name,
             by_block=has_blocks or of_all,
         )
     )

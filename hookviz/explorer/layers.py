@@ -22,7 +22,7 @@ from hookviz.wording import times
 Listed = Literal["conv", "maps"]
 
 
-class Looked(NamedTuple):
+class ResolvedView(NamedTuple):
     """Layer that a view looks at.
 
     Attributes:
@@ -55,7 +55,7 @@ class Steps(NamedTuple):
     outputs: Mapping[str, ActivationKey]
 
 
-def resolve(subject: Subject, view: View) -> Looked:
+def resolve(subject: Subject, view: View) -> ResolvedView:
     """Return the layer that a view looks at, or the nearest that there is.
 
     A layer that runs but is not in the list leads to the one of it that returned last before: of a
@@ -73,12 +73,12 @@ def resolve(subject: Subject, view: View) -> Looked:
     name = before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
     if offered:
         warning = "" if asked in trace.recordable else why_another(asked, trace, by_name)
-        return Looked(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
+        return ResolvedView(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
     step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))
     warning = why_another(asked, trace, by_name)
-    return Looked(by_name[name], step, listed, layers, warning, view.frame)
+    return ResolvedView(by_name[name], step, listed, layers, warning, view.frame)
 
 
 def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
@@ -117,13 +117,13 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
     return Steps("after", steps)
 
 
-def captured(subject: Subject, looked: Looked) -> Capture:
+def captured(subject: Subject, resolved: ResolvedView) -> Capture:
     """Return the capture of what is shown.
 
     Raises:
         HookVizError: as `capture_layer`.
     """
-    return capture_layer(subject, looked.step.layer)
+    return capture_layer(subject, resolved.step.layer)
 
 
 def capture_layer(subject: Subject, layer: str) -> Capture:
@@ -173,22 +173,22 @@ def _run_nothing(_share: float) -> None:
     raise _NotKeptError
 
 
-def recorded(subject: Subject, looked: Looked) -> Activation:
+def recorded(subject: Subject, resolved: ResolvedView) -> Activation:
     """Return the activation that is shown, as it was recorded.
 
     Raises:
         HookVizError: as `captured`.
     """
-    return captured(subject, looked)[str(looked.step)]
+    return captured(subject, resolved)[str(resolved.step)]
 
 
-def maps(subject: Subject, looked: Looked) -> torch.Tensor:
+def maps(subject: Subject, resolved: ResolvedView) -> torch.Tensor:
     """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of one slice.
 
     Raises:
         HookVizError: as `captured`.
     """
-    return middle_maps(recorded(subject, looked).values, looked.frame)
+    return middle_maps(recorded(subject, resolved).values, resolved.frame)
 
 
 def call_words(address: ActivationKey) -> str:

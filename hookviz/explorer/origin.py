@@ -17,7 +17,7 @@ from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explaining.layers.norm_call import NormCall, NormedCell, explain_norm, record_norm_call
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import Answer, Report, asked_cell, asked_number
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
@@ -213,49 +213,49 @@ def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         NotThereError: there is no such channel or cell.
         HookVizError: the pass can't be run, or takes longer than one may.
     """
-    looked = resolve(subject, view)
-    place = asked_place(subject, looked, facts)
-    call = call_or_why_not(subject, looked)
+    resolved = resolve(subject, view)
+    place = asked_place(subject, resolved, facts)
+    call = call_or_why_not(subject, resolved)
     if isinstance(call, str):
         return Answer(unexplained(call))
-    layer = looked.layer
+    layer = resolved.layer
     cell = explain(call, place.channel, *place.on(call))
     said = described(cell, upstream_of(subject, layer), subject.colours.diverging)
     has_kernel = isinstance(call, LayerCall)
     return Answer(said | {"hasKernel": has_kernel, "canWalk": bool(layer.kernel_size)})
 
 
-def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | NormCall | str:
+def call_or_why_not(subject: Subject, resolved: ResolvedView) -> LayerCall | NormCall | str:
     """Return the layer's call, or what the layer does, or why its cells are no sums.
 
     Raises:
         HookVizError: as `layer_call`, but where the layer is no such sum.
     """
-    if looked.layer.is_function:
-        return describe_layer(subject.model, looked.layer)
-    module = subject.model.network.get_submodule(looked.layer.name)
+    if resolved.layer.is_function:
+        return describe_layer(subject.model, resolved.layer)
+    module = subject.model.network.get_submodule(resolved.layer.name)
     is_norm = isinstance(module, nn.LayerNorm)
-    if not (looked.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):
-        return describe_layer(subject.model, looked.layer)
+    if not (resolved.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):
+        return describe_layer(subject.model, resolved.layer)
     try:
-        return _norm_call(subject, looked) if is_norm else layer_call(subject, looked)
+        return _norm_call(subject, resolved) if is_norm else layer_call(subject, resolved)
     except (SettingError, ModelError) as error:
         return str(error)
 
 
-def asked_place(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> Place:
+def asked_place(subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]) -> Place:
     """Return the channel and the cell that a question is about.
 
     Raises:
         NotThereError: they are not on the maps that are shown.
         HookVizError: the maps can't be recorded.
     """
-    channels, rows, columns = maps(subject, looked).shape
-    channel = asked_number(facts, "channel", channels, looked.step)
-    return Place(channel, *asked_cell(facts, (rows, columns), looked.step), rows, columns)
+    channels, rows, columns = maps(subject, resolved).shape
+    channel = asked_number(facts, "channel", channels, resolved.step)
+    return Place(channel, *asked_cell(facts, (rows, columns), resolved.step), rows, columns)
 
 
-def layer_call(subject: Subject, looked: Looked) -> LayerCall:
+def layer_call(subject: Subject, resolved: ResolvedView) -> LayerCall:
     """Return the layer's call with its input, from the cache or recorded in a turn.
 
     Raises:
@@ -263,20 +263,20 @@ def layer_call(subject: Subject, looked: Looked) -> LayerCall:
         ModelError: its values can't be written as a sum.
         HookVizError: the pass takes longer than one may.
     """
-    return _recorded(subject, looked, "call", record_layer_call)
+    return _recorded(subject, resolved, "call", record_layer_call)
 
 
-def _norm_call(subject: Subject, looked: Looked) -> NormCall:
-    return _recorded(subject, looked, "norm", record_norm_call)
+def _norm_call(subject: Subject, resolved: ResolvedView) -> NormCall:
+    return _recorded(subject, resolved, "norm", record_norm_call)
 
 
 def _recorded(
     subject: Subject,
-    looked: Looked,
+    resolved: ResolvedView,
     kind: str,
     make: Callable[[Model, ModelInput, str], _Call],
 ) -> _Call:
-    name = looked.layer.name
+    name = resolved.layer.name
 
     def record() -> _Call:
         turn = subject.take_turn(say("Recording the input"), "input", name)

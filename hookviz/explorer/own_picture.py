@@ -11,7 +11,7 @@ from typing import Any
 
 from hookviz.drawing.pictures import encode_jpeg, enlarged
 from hookviz.errors import HookVizError
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import Answer, QuestionError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
@@ -82,9 +82,9 @@ def answer_own_picture(
         HookVizError: there is no picture to be made, or it takes longer than one may.
     """
     steps = _asked(facts, "steps", 1, MOST_STEPS)
-    looked = resolve(subject, view)
-    address = looked.step
-    wanted = _wanted(subject, looked, facts)
+    resolved = resolve(subject, view)
+    address = resolved.step
+    wanted = _wanted(subject, resolved, facts)
     if address.call or address.path:
         return Answer(
             {
@@ -115,18 +115,18 @@ def answer_stopped(
     return Answer({"steps": 0 if kept is None else kept.steps})
 
 
-def _wanted(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> _Wanted:
+def _wanted(subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]) -> _Wanted:
     seed = _asked(facts, "seed", 0, _MOST_SEED)
-    channel = asked_number(facts, "channel", len(maps(subject, looked)), looked.step)
-    if looked.step.layer in subject.trace.functions.calls:
+    channel = asked_number(facts, "channel", len(maps(subject, resolved)), resolved.step)
+    if resolved.step.layer in subject.trace.functions.calls:
         raise HookVizError(
             say(
                 "{layer} is a function in the network's code: pictures are made for layers. "
                 "Show the layer before it.",
-                layer=looked.step.layer,
+                layer=resolved.step.layer,
             )
         )
-    return _Wanted(subject, looked.step.layer, channel, seed)
+    return _Wanted(subject, resolved.step.layer, channel, seed)
 
 
 def _made(wanted: _Wanted, steps: int, report: Report) -> _Picture:

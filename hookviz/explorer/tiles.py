@@ -19,12 +19,10 @@ from hookviz.drawing.pictures import small_png
 from hookviz.drawing.statistics import SORTS, order, strongest_cells
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.errors import HookVizError
-from hookviz.explorer.drawn import Compared, Drawn, drawn
 from hookviz.explorer.excites import OF_CELLS, PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.glossary import emphasised, explained, plainly
-from hookviz.explorer.look import tops
-from hookviz.explorer.pair import of_b_alone
 from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.rendering import RenderedGrid, RenderedPair, differences_from_a, render, tops
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL, CHANGE, DIFFERENCE, SPLIT, View
 from hookviz.language.saying import mark, say, sentences
@@ -37,10 +35,10 @@ _CLASSES = 2
 
 
 def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
-    """Return of A, which is pinned, and of B what the network saw and took it for.
+    """Return the pictures that the network saw as A and as B, each with its likeliest classes.
 
     Args:
-        subject: what is looked at.
+        subject: with A pinned; nothing is returned without.
         capture: the run of B.
     """
     pinned = subject.pinned
@@ -80,7 +78,7 @@ def answer_tiles(
     Raises:
         HookVizError: the network shows no channels, or the pass can't be run.
     """
-    shown = drawn(subject, view)
+    shown = render(subject, view)
     grid, pair = _tiles(shown)
     patches, notes = _patches(subject, view, shown), []
     orders = None if _is_ordered(patches, shown) else _orders(shown, grid)
@@ -108,7 +106,7 @@ def answer_tiles(
     return Answer(facts, sprite)
 
 
-def _tiles(shown: Drawn) -> tuple[Grid, Pair | None]:
+def _tiles(shown: RenderedGrid) -> tuple[Grid, Pair | None]:
     """Return what the tiles are of, and the pair where they are of both."""
     if shown.compared is None:
         return shown.own, None
@@ -118,17 +116,17 @@ def _tiles(shown: Drawn) -> tuple[Grid, Pair | None]:
     return (pair.a if shown.is_of_a else pair.b), (pair if pair.alike else None)
 
 
-def _maps(shown: Drawn) -> NDArray[np.float32]:
+def _maps(shown: RenderedGrid) -> NDArray[np.float32]:
     """Return the maps of the channels that are picked from the tiles: of a pair those of B."""
     compared = shown.compared
     return compared.maps.a if compared is not None and shown.is_of_a else shown.maps.numpy()
 
 
-def _face(compared: Compared | None) -> str:
+def _face(compared: RenderedPair | None) -> str:
     return _FACES.get(compared.shown, "b") if compared is not None else "b"
 
 
-def _patches(subject: Subject, view: View, shown: Drawn) -> PatchTiles | None:
+def _patches(subject: Subject, view: View, shown: RenderedGrid) -> PatchTiles | None:
     """Return what excites each channel, where that is asked for and known; not of a pair."""
     atlas = atlas_of_step(subject, shown.own.title) if view.patches else None
     if atlas is None or shown.compared is not None:
@@ -153,12 +151,12 @@ def _says(subject: Subject, grid: Grid) -> str:
     )
 
 
-def _is_ordered(patches: PatchTiles | None, shown: Drawn) -> bool:
+def _is_ordered(patches: PatchTiles | None, shown: RenderedGrid) -> bool:
     """Return whether the tiles have an order of their own: those that answer to a choice."""
     return patches is not None and patches.grid is not shown.own
 
 
-def _orders(shown: Drawn, grid: Grid) -> dict[str, list[int]]:
+def _orders(shown: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
     """Return the layer's channels in each order but its own: of a pair by B's values."""
     stats = grid.stats if shown.is_of_a else shown.grid.stats
     orders = {sort: order(stats, sort).tolist() for sort in SORTS if sort != "index"}
@@ -176,7 +174,7 @@ def _how_many(grid: Grid, counts: tuple[str, ...]) -> dict[str, str]:
     return said
 
 
-def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
+def _compare(subject: Subject, shown: RenderedGrid) -> dict[str, Any] | None:
     """Describe the row that says what A is and which of the two is shown; None without A."""
     if subject.pinned is None:
         return None
@@ -196,11 +194,11 @@ def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
     }
 
 
-def _sides(subject: Subject, shown: Drawn, compared: Compared) -> dict[str, Any]:
+def _sides(subject: Subject, shown: RenderedGrid, compared: RenderedPair) -> dict[str, Any]:
     """Say what A is, and of B what is not the same."""
     pinned, both = compared.maps.pinned, compared.maps
     of_a = (pinned.image, pinned.title, pinned.step)
-    others = of_b_alone(subject, str(shown.looked.step))
+    others = differences_from_a(subject, str(shown.resolved.step))
     if not others:
         same = say(
             "**A** is what you look at: choose another image, model or layer, and that is B."

@@ -39,8 +39,8 @@ from hookviz.explaining.network_map.strongest_maps import (
     strongest_maps,
 )
 from hookviz.explorer.excites import atlas_of_step, patches_of
-from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
+from hookviz.explorer.photograph import classes_of
 from hookviz.explorer.question import Answer, NotThereError, Report, is_below, written
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
@@ -73,14 +73,14 @@ def answer_whole(
     Raises:
         HookVizError: the network runs no layer, or the pass can't be run.
     """
-    looked = resolve(subject, view)
+    resolved = resolve(subject, view)
     answer: Answer = subject.cached(
         "whole",
         subject.colours.diverging,
         compute=lambda: _network(subject),
         size=lambda kept: len(kept.data) + 600 * len(subject.trace.sequence),
     )
-    capture = capture_layer(subject, looked.step.layer)
+    capture = capture_layer(subject, resolved.step.layer)
     return Answer(dict(answer.facts) | {"classes": classes_of(capture)}, answer.data)
 
 

@@ -17,7 +17,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks, network_state
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import ByNetwork, is_shared, share
 from hookviz.hooking.torch_functions import counter
@@ -87,7 +87,7 @@ def with_channels_last(model: Model) -> Model:
     made, weights = _made.get(network), _weights_now(network)
     fast = made[0]() if made is not None and made[1] == weights else None
     if fast is None:
-        fast = share(replicas.replicate(network, _moved))
+        fast = share(network_state.replicate(network, _moved))
         _made[network], _origins[fast] = (ref(fast), weights), ref(network)
     return replace(model, network=fast)
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
-from hookviz.hooking.attention_heads import HeadOutputs
+from hookviz.hooking.attention_calls import HeadOutputs
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.hooks import map_tensors
 from hookviz.hooking.modules import named_modules

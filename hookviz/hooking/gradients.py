@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.variable import Variable
 
 from hookviz.hooking import hooks
+from hookviz.hooking.hooks import is_in_checkpoint
 from hookviz.hooking.layer_warnings import LayerWarnings, shortened, unwrapped, warn
-from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.selection import Layers, chosen_layers
 from hookviz.types import ActivationKey, Model
 

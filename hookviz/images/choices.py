@@ -199,6 +199,18 @@ def page_count(data: bytes) -> int:
     return max(1, len(seen))
 
 
+def check_has_no_window(choices: Choices, name: str) -> None:
+    """Refuse a window for an image that has none."""
+    if choices.window is not None:
+        raise ImageError(
+            say(
+                "{file} is no grey of more than 8 bits, which alone is shown in a window; leave "
+                "window= out.",
+                file=quoted(name),
+            )
+        )
+
+
 def checked_page(page: int | None, pages: int, name: str) -> int:
     """Return the chosen page, from 1; the first where none is chosen.
 

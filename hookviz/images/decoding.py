@@ -37,17 +37,25 @@ from hookviz.images.choices import (
     Choices,
     Taken,
     Window,
+    check_has_no_window,
     checked_page,
     page_count,
 )
-from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
+from hookviz.images.formats import (
+    HEAD,
+    BandsError,
+    DicomFile,
+    check_scans,
+    check_size,
+    find_reader,
+    readable,
+)
 from hookviz.images.optional_formats import (
     bands_of_tiff,
     check_can_read_bands,
     check_is_tiff,
     picture_of_dicom,
 )
-from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
 
 Pixels = NDArray[np.uint8]
 RGB = tuple[int, int, int]

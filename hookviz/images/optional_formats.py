@@ -11,9 +11,20 @@ from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images.bit_depth import in_window, window_of
-from hookviz.images.choices import NO_CHOICES, Choices, Taken, Window, checked_page
-from hookviz.images.formats import BandsError, is_tiff, not_installed
-from hookviz.images.refusals import check_has_no_window, check_size
+from hookviz.images.choices import (
+    NO_CHOICES,
+    Choices,
+    Taken,
+    Window,
+    check_has_no_window,
+    checked_page,
+)
+from hookviz.images.formats import (
+    BandsError,
+    check_size,
+    is_tiff,
+    not_installed,
+)
 from hookviz.language.saying import say
 from hookviz.reader.wall import quoted
 

@@ -19,8 +19,7 @@ from hookviz.images.arrays import ARRAYS, Array, picture_of
 from hookviz.images.choices import NO_CHOICES, Choices, checked
 from hookviz.images.decoding import RGB, WHITE, Decoded, Head, Limits, pixels_of
 from hookviz.images.files import ImageUrl, is_url
-from hookviz.images.formats import HEAD, find_reader
-from hookviz.images.refusals import readable
+from hookviz.images.formats import HEAD, find_reader, readable
 from hookviz.language.saying import joined, say
 from hookviz.paths import fault_of, path_of
 from hookviz.reader import wall

@@ -47,8 +47,7 @@ from hookviz.lenses.contract.parameters import (
     WholeNumber,
 )
 from hookviz.lenses.contract.watching import steps_choice
-from hookviz.outputs.answer import Reading
-from hookviz.outputs.declaration import LOGITS
+from hookviz.outputs.answer import LOGITS, Reading
 from hookviz.types import Model, Pixels
 
 _EVERY = 0.12  # seconds between two pictures on the way

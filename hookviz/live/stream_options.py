@@ -7,7 +7,7 @@ from typing import Any
 
 from hookviz import shallow_json
 from hookviz.errors import HookVizError, shorten
-from hookviz.explorer.look import Look
+from hookviz.explorer.rendering import Look
 from hookviz.language.catalogs import ENGLISH
 from hookviz.language.saying import say
 from hookviz.types import Model

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError, SettingError, UnknownModelError, shorten
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.hooking.edits import as_edit
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.network_state import is_shared, share
@@ -126,7 +126,7 @@ def with_tensors(model: Model, tensors: Mapping[str, Tensor]) -> Model:
     if not is_shared(network):
         return replace(model, replaced={**model.replaced, **changed})
     by_id = {id(named[name]): values for name, values in changed.items()}
-    replica = share(replicas.replicate(network, lambda own: by_id.get(id(own), own)))
+    replica = share(network_state.replicate(network, lambda own: by_id.get(id(own), own)))
     return replace(model, network=replica, fixed_digest=weights_digest(replica))
 
 

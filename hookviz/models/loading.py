@@ -15,13 +15,12 @@ from hookviz.hooking.network_state import share
 from hookviz.language.saying import joined, say
 from hookviz.models import architectures, catalog, hugging_face, networks
 from hookviz.models.catalog import source_of
-from hookviz.models.checkpoints.reading import read_checkpoint, read_state_dict
-from hookviz.models.checkpoints.unwrapping import StateDict
+from hookviz.models.checkpoints.files import StateDict, read_checkpoint, read_state_dict
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
-from hookviz.models.state_dict_keys import network_names
+from hookviz.models.networks import network_names
 from hookviz.models.wrapping import wrap
-from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
+from hookviz.outputs.answer import BOXES, LOGITS, MAPS, Output
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 from hookviz.weights_digest import weights_digest

@@ -33,11 +33,10 @@ from hookviz.explorer.client_files import (
     colour_variables,
     scope,
 )
-from hookviz.explorer.drawn import drawn
-from hookviz.explorer.given import subject_given
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import asked_cell, asked_number
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.rendering import render
+from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
@@ -186,7 +185,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         Raises:
             HookVizError: the network, the image or the layer can't be looked at.
         """
-        of_image = partial(subject_given, size=size, whole=whole)
+        of_image = partial(make_subject, size=size, whole=whole)
         own = wrap(model, **options)
         lasting, is_copied = _lasting(own)
         about = of_image(lasting, image)
@@ -214,7 +213,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             )
         widget = cls.__new__(cls)
         lasting, is_copied = _lasting(model)
-        about = subject_given(lasting, capture.model_input)
+        about = make_subject(lasting, capture.model_input)
         engine.keep(replace(capture, digest=lasting.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
@@ -230,7 +229,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         network: nn.Module,
         *,
         is_copied: bool,
-        of_image: Callable[[Model, Any], Subject] = subject_given,
+        of_image: Callable[[Model, Any], Subject] = make_subject,
         options: Mapping[str, Any] | None = None,
         view: View | Mapping[str, object] | None = None,
         height: int = _HEIGHT,
@@ -307,7 +306,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             self._about.cache.clear()
         super().close()
 
-    def _looked(self) -> Looked:
+    def _looked(self) -> ResolvedView:
         return resolve(self._about, self.view)
 
     def _shape(self) -> tuple[int, int, int]:
@@ -399,7 +398,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     def _picture(self) -> dict[str, Any]:
         """Return the tiles on the screen as a picture, which needs no kernel; on white."""
         with speaking(self._language):
-            grid = drawn(replace(self._about, colours=LIGHT), self.view).grid
+            grid = render(replace(self._about, colours=LIGHT), self.view).grid
             picture = grid_sheet(grid, f"{self._about.model.title} · {grid.title}")
         return {"image/png": picture, "text/plain": repr(self)}
 

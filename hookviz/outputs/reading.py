@@ -24,8 +24,7 @@ from torchvision.ops import box_convert, box_iou
 
 from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.language.saying import joined, say, say_count
-from hookviz.outputs.answer import Scores
-from hookviz.outputs.declaration import (
+from hookviz.outputs.answer import (
     BINARY,
     BOXES,
     LOGITS,
@@ -35,6 +34,7 @@ from hookviz.outputs.declaration import (
     PROBABILITIES,
     Output,
     Part,
+    Scores,
 )
 from hookviz.wording import times
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _DEADLINE = 3  # times the processor time: others compute as well
-_PROCESSORS = ("x86_64", "aarch64")  # whose system calls `confinement` knows
+_PROCESSORS = ("x86_64", "aarch64")  # whose system calls `fork_server` knows
 _MEGABYTE = 1024 * 1024
 _KILLED, _OUT_OF_TIME = -9, -24  # by SIGKILL and SIGXCPU, which Windows lacks
 _LONGEST, _LONGEST_LINE, _MOST_LINES = 1000, 300, 10

@@ -9,7 +9,6 @@ import pytest
 import hookviz
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.reading import atlas_of
-from hookviz.explorer.drawn import drawn
 from hookviz.explorer.excites import (
     PatchTiles,
     answer_choices,
@@ -18,6 +17,7 @@ from hookviz.explorer.excites import (
     patches_of,
 )
 from hookviz.explorer.question import NotThereError
+from hookviz.explorer.rendering import render
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
@@ -114,14 +114,14 @@ PATCH_LAYER = "stage3.second.conv"
 
 
 def tiles(subject: Subject, answers: str, view: View | None = None) -> PatchTiles:
-    shown = drawn(subject, view or View(layer=PATCH_LAYER))
+    shown = render(subject, view or View(layer=PATCH_LAYER))
     assert subject.atlas is not None
     return patch_tiles(subject, subject.atlas, shown.own, shown.maps.numpy(), answers)
 
 
 def test_every_channel_has_its_own_in_the_grids_order(subject: Subject) -> None:
     view = View(layer=PATCH_LAYER, sort="max")
-    shown = drawn(subject, view)
+    shown = render(subject, view)
     for answers in ("every channel", "<no class>"):
         found = tiles(subject, answers, view)
         assert found.grid is shown.own

@@ -34,11 +34,11 @@ from hookviz.hooking.forward_pass import (
     backward_pass,
     differentiable,
     forward_pass,
+    pass_without_data,
     private_replica,
 )
 from hookviz.hooking.network_state import Findings
 from hookviz.hooking.selection import Layers
-from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import TensorMarks, function_name
 from hookviz.language.saying import joined, say
 from hookviz.models.derived_models import with_edits

@@ -36,7 +36,7 @@ from hookviz.lenses.contract.lens import GROUPS, Lens, LensOutput, LensResult, S
 from hookviz.lenses.contract.parameters import ClassChoice
 from hookviz.models.derived_models import with_edits
 from hookviz.models.wrapping import as_model
-from hookviz.outputs.declaration import NUMBER, Output
+from hookviz.outputs.answer import NUMBER, Output
 from hookviz.types import InputImage, Model, Progress, ignore
 from hookviz.wording import times
 

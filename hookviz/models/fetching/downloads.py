@@ -23,8 +23,15 @@ from pathlib import Path
 from hookviz.errors import WeightsError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speak
-from hookviz.models.fetching.attempt_errors import RetryLimits, folder_error
-from hookviz.models.fetching.transfers import Meter, Report, Transfer, TransferStatus, hash_in_name
+from hookviz.models.fetching.transfers import (
+    Meter,
+    Report,
+    RetryLimits,
+    Transfer,
+    TransferStatus,
+    folder_error,
+    hash_in_name,
+)
 from hookviz.wording import byte_size
 
 __all__ = ["Download", "Report", "RetryLimits", "TransferStatus", "fetch", "matches_name", "start"]
