@@ -1,7 +1,7 @@
-"""Resolve which layer a view means, and record what that puts out.
+"""Resolve the layer that a view shows, and record its output.
 
-A link may name a layer that this network lacks, or one that is not in the list that is shown: what
-is shown then is the layer before it, or the first one, with a sentence that says so.
+A link may name a layer that this network lacks, or one that is not in the current list. Then the
+layer before it is shown, or the first one, with a sentence that says so.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,14 +16,14 @@ from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.language.saying import joined, say
-from hookviz.types import Activation, ActivationKey, Capture, LayerInfo, Model
+from hookviz.types import ActivationKey, Capture, LayerInfo, Model
 from hookviz.wording import times
 
 Listed = Literal["conv", "maps"]
 
 
 class ResolvedView(NamedTuple):
-    """Layer that a view looks at.
+    """Layer that a view shows.
 
     Attributes:
         layer: the layer.
@@ -44,7 +44,7 @@ class ResolvedView(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What can be shown of one layer: its own output, or that of a step after it.
+    """Outputs of one layer that can be shown: its own, or those of the steps after it.
 
     Attributes:
         word: the field of a view that chooses among them.
@@ -56,7 +56,7 @@ class Steps(NamedTuple):
 
 
 def resolve(subject: Subject, view: View) -> ResolvedView:
-    """Return the layer that a view looks at, or the nearest that there is.
+    """Return the layer that a view shows, or the nearest one in the list.
 
     A layer that runs but is not in the list leads to the one of it that returned last before: of a
     block to the last of its parts. One that does not run leads to where the subject begins.
@@ -70,7 +70,9 @@ def resolve(subject: Subject, view: View) -> ResolvedView:
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
-    name = before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
+    name = (
+        last_before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
+    )
     if offered:
         warning = "" if asked in trace.recordable else why_another(asked, trace, by_name)
         return ResolvedView(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
@@ -88,10 +90,10 @@ def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
     return "maps" if beyond or layers == "maps" else "conv"
 
 
-def before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
+def last_before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
     """Return `asked` if it is in `names`, else the one that returned last before it, or None.
 
-    >>> before("block.add", ["conv1", "conv2", "block.add"], {"conv1", "conv2"})
+    >>> last_before("block.add", ["conv1", "conv2", "block.add"], {"conv1", "conv2"})
     'conv2'
     """
     if asked in names or asked not in returned:
@@ -102,10 +104,10 @@ def before(asked: str | None, returned: Sequence[str], names: Collection[str]) -
 
 
 def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
-    """Return what can be shown of a layer.
+    """Return the outputs of a layer that can be shown.
 
-    Of a convolution that is its own output and what batch norm, activation and pooling made of it,
-    by kind; of another layer or a block each of its calls, and each part of what it puts out.
+    A convolution has its own output and those of its batch norm, activation and pooling, by kind.
+    Another layer or a block has each of its calls, and each part of its output.
     """
     if all(conv.name != layer.name for conv in trace.convs):
         outputs = trace.shown_outputs[layer.name]
@@ -118,11 +120,7 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
 
 
 def captured(subject: Subject, resolved: ResolvedView) -> Capture:
-    """Return the capture of what is shown.
-
-    Raises:
-        HookVizError: as `capture_layer`.
-    """
+    """Return the capture of the layer that is shown; as `capture_layer`."""
     return capture_layer(subject, resolved.step.layer)
 
 
@@ -173,22 +171,14 @@ def _run_nothing(_share: float) -> None:
     raise _NotKeptError
 
 
-def recorded(subject: Subject, resolved: ResolvedView) -> Activation:
-    """Return the activation that is shown, as it was recorded.
-
-    Raises:
-        HookVizError: as `captured`.
-    """
-    return captured(subject, resolved)[str(resolved.step)]
-
-
 def maps(subject: Subject, resolved: ResolvedView) -> torch.Tensor:
     """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of one slice.
 
     Raises:
         HookVizError: as `captured`.
     """
-    return middle_maps(recorded(subject, resolved).values, resolved.frame)
+    values = captured(subject, resolved)[str(resolved.step)].values
+    return middle_maps(values, resolved.frame)
 
 
 def call_words(address: ActivationKey) -> str:
@@ -205,7 +195,7 @@ def _unique(kind: str, steps: Collection[str]) -> str:
 
 
 def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
-    """Say that a link asks for something that there is not, and the nearest of what there is."""
+    """Return the sentence for an unknown value in a link, with the nearest known ones."""
     near = nearest_names(asked, known, count=2)
     return say(
         "This link asks for the {parameter} {value!r}, which is not here.",
@@ -215,7 +205,7 @@ def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
 
 
 def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) -> str:
-    """Say why the layer that was asked for is not the one that is shown; empty where it is."""
+    """Return why another layer is shown than the view asks for; empty where it is the same."""
     if asked is None or asked in trace.shown_outputs:
         return ""
     if asked not in trace.recordable:
@@ -224,11 +214,11 @@ def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) ->
     return say(
         "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
         layer=asked,
-        output=_what_is_no_map(shape),
+        output=_output_without_maps(shape),
     ) + say("look at all layers.")
 
 
-def _what_is_no_map(shape: tuple[int, ...]) -> str:
+def _output_without_maps(shape: tuple[int, ...]) -> str:
     if len(shape) > 1:
         return say("{shape} numbers of unknown rows and columns, no maps", shape=times(shape))
     return say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")

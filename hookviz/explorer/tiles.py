@@ -1,8 +1,8 @@
-"""Answer with the tiles: every channel in one picture, with what lays, colours and reads them.
+"""Answer with the tiles: every channel in one picture, with their layout, colours and numbers.
 
-The picture has them in the layer's own order. The answer says each other order that a view may ask
-for, so that nobody is asked again where it asks for another one, or for fewer channels. Of a pair
-it has the picture and the classes of either side.
+The picture has them in the layer's own order. The answer lists every other order, so that the
+client asks no question for another order or for fewer channels. For a pair it has the pictures and
+the classes of both sides.
 """
 
 import time
@@ -30,7 +30,7 @@ from hookviz.language.speaking import current
 from hookviz.markup import data_url
 from hookviz.types import Capture
 
-_SIDE = 72  # pixels, twice what it takes on the screen
+_SIDE_PX = 72  # twice its size on the screen
 _CLASSES = 2
 
 
@@ -58,7 +58,7 @@ def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
 def _seen(name: str, capture: Capture) -> dict[str, Any]:
     """Describe one side; its picture is empty where the network's input is none."""
     picture = capture.model_input.picture
-    small = "" if picture is None else data_url(small_png(picture, _SIDE))
+    small = "" if picture is None else data_url(small_png(picture, _SIDE_PX))
     return {
         "name": name,
         "picture": small,
@@ -73,7 +73,7 @@ _OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's
 def answer_tiles(
     subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Return every channel of what a view shows; the picture is the sprite, a pixel for a cell.
+    """Return every channel that a view shows; the picture is the sprite, a pixel for a cell.
 
     Raises:
         HookVizError: the network shows no channels, or the pass can't be run.
@@ -81,18 +81,22 @@ def answer_tiles(
     shown = render(subject, view)
     grid, pair = _tiles(shown)
     patches, notes = _patches(subject, view, shown), []
-    orders = None if _is_ordered(patches, shown) else _orders(shown, grid)
-    sprite = pair.sprite if pair else grid.sprite
+    has_own_order = patches is not None and patches.grid is not shown.own  # of a class or an image
+    orders = None if has_own_order else _orders(shown, grid)
+    sprite, legend = pair.sprite if pair else grid.sprite, grid.legend
     if patches is not None:
         grid, sprite = patches.grid, patches.sheet.png
         notes = [patches.note] if patches.note else []
+        is_of_cells = subject.atlas is not None and grid.title in subject.atlas.of_cells
+        legend = sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
+    face = _FACES.get(shown.compared.shown, "b") if shown.compared else "b"
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
-        "legend": explained(_of_patches(subject, grid.title) if patches else grid.legend),
+        "legend": explained(legend),
         "orders": orders,
         "shown": _how_many(grid, tops(grid.shape[0]) if orders else (ALL,)),
         "isPatches": patches is not None,
         "notes": notes,
-        "pair": pair and {"face": _face(shown.compared), "stats": channel_facts(pair.a)},
+        "pair": pair and {"face": face, "stats": channel_facts(pair.a)},
         "compare": _compare(subject, shown),
         "isDifference": shown.compared is not None and shown.compared.shown == DIFFERENCE,
         "isOfA": shown.is_of_a,
@@ -107,7 +111,7 @@ def answer_tiles(
 
 
 def _tiles(shown: RenderedGrid) -> tuple[Grid, Pair | None]:
-    """Return what the tiles are of, and the pair where they are of both."""
+    """Return the grid of the tiles, and the pair where they are of both."""
     if shown.compared is None:
         return shown.own, None
     pair = shown.compared.pair
@@ -117,31 +121,21 @@ def _tiles(shown: RenderedGrid) -> tuple[Grid, Pair | None]:
 
 
 def _maps(shown: RenderedGrid) -> NDArray[np.float32]:
-    """Return the maps of the channels that are picked from the tiles: of a pair those of B."""
+    """Return the maps of the channels on the tiles: of a pair those of B."""
     compared = shown.compared
     return compared.maps.a if compared is not None and shown.is_of_a else shown.maps.numpy()
 
 
-def _face(compared: RenderedPair | None) -> str:
-    return _FACES.get(compared.shown, "b") if compared is not None else "b"
-
-
 def _patches(subject: Subject, view: View, shown: RenderedGrid) -> PatchTiles | None:
-    """Return what excites each channel, where that is asked for and known; not of a pair."""
+    """Return the strongest patch of each channel, where the view asks for it; not of a pair."""
     atlas = atlas_of_step(subject, shown.own.title) if view.patches else None
     if atlas is None or shown.compared is not None:
         return None
     return patch_tiles(subject, atlas, shown.own, shown.maps.numpy(), view.answers)
 
 
-def _of_patches(subject: Subject, step: str) -> str:
-    """Say what the tiles are where each is a patch."""
-    is_of_cells = subject.atlas is not None and step in subject.atlas.of_cells
-    return sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
-
-
 def _says(subject: Subject, grid: Grid) -> str:
-    """Say what the picture shows, for who can't see it."""
+    """Return the description of the picture for screen readers."""
     return say(
         "{channels} of layer {layer} for: {alt}. {legend}",
         channels=grid.shown,
@@ -149,11 +143,6 @@ def _says(subject: Subject, grid: Grid) -> str:
         alt=subject.alt,
         legend=grid.legend,
     )
-
-
-def _is_ordered(patches: PatchTiles | None, shown: RenderedGrid) -> bool:
-    """Return whether the tiles have an order of their own: those that answer to a choice."""
-    return patches is not None and patches.grid is not shown.own
 
 
 def _orders(shown: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
@@ -166,16 +155,16 @@ def _orders(shown: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
 
 
 def _how_many(grid: Grid, counts: tuple[str, ...]) -> dict[str, str]:
-    """Say how many channels are shown where the first so many are, or all of the grid."""
-    said = {}
+    """Return the sentence about the channels shown, by each of the counts to choose from."""
+    sentence_of = {}
     for count in counts:
         of = grid if count == ALL else replace(grid, order=grid.order[: int(count)])
-        said[count] = say("{meaning}.", meaning=f"{of.shown[0].upper()}{of.shown[1:]}")
-    return said
+        sentence_of[count] = say("{meaning}.", meaning=f"{of.shown[0].upper()}{of.shown[1:]}")
+    return sentence_of
 
 
 def _compare(subject: Subject, shown: RenderedGrid) -> dict[str, Any] | None:
-    """Describe the row that says what A is and which of the two is shown; None without A."""
+    """Describe the row about A and B, and which of the two is shown; None without A."""
     if subject.pinned is None:
         return None
     compared = shown.compared
@@ -195,7 +184,7 @@ def _compare(subject: Subject, shown: RenderedGrid) -> dict[str, Any] | None:
 
 
 def _sides(subject: Subject, shown: RenderedGrid, compared: RenderedPair) -> dict[str, Any]:
-    """Say what A is, and of B what is not the same."""
+    """Describe A, and the settings in which B differs."""
     pinned, both = compared.maps.pinned, compared.maps
     of_a = (pinned.image, pinned.title, pinned.step)
     others = differences_from_a(subject, str(shown.resolved.step))
@@ -209,7 +198,7 @@ def _sides(subject: Subject, shown: RenderedGrid, compared: RenderedPair) -> dic
 
 
 def _cost(subject: Subject, capture: Capture, seconds: float) -> str:
-    """Say what the tiles cost in time and memory."""
+    """Return the cost of the tiles in time and memory, in words."""
     how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
     return say(
         "{origin} {capture_ms:.0f} ms · drawn in {drawing_ms:.0f} ms · {used:.0f} of "

@@ -1,7 +1,7 @@
-"""Answer with the whole network as it ran, and why a class has its score.
+"""Answer with the map of the whole network, and the reasons for the score of a class.
 
-The network is its parts' cards, the ways between them, and small maps. A class has the channels,
-lines and ways that speak for it on that map.
+The map has a card for each part, the lines between them, and small maps. A class has its channels,
+lines and paths on that map.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -50,8 +50,8 @@ from hookviz.types import ActivationKey
 from hookviz.wording import number, percent, times
 
 
-class Shown(NamedTuple):
-    """A call's first maps: their address, the strongest of them, and the first one's place."""
+class LayerMaps(NamedTuple):
+    """Strongest maps of a call; `tile` is the position of the first one in the picture."""
 
     address: ActivationKey
     strongest: StrongestMaps
@@ -108,18 +108,18 @@ def _network(subject: Subject) -> Answer:
 
 def _pictured(
     subject: Subject, found: Mapping[ActivationKey, StrongestMaps]
-) -> tuple[Mapping[ActivationKey, Shown], dict[str, Any] | None, bytes]:
+) -> tuple[Mapping[ActivationKey, LayerMaps], dict[str, Any] | None, bytes]:
     """Draw the small maps of all layers into one picture.
 
     Returns:
-        Each call's maps, with its first one's place; how the picture is divided; and the picture.
+        Each call's maps; the geometry of the picture; and the picture.
     """
-    maps: dict[ActivationKey, Shown] = {}
+    maps: dict[ActivationKey, LayerMaps] = {}
     pictures: list[NDArray[np.float32]] = []
     for at, strongest in found.items():
         call = ActivationKey(at.layer, at.call)
         if call not in maps:  # of a call that puts out several the first
-            maps[call] = Shown(at, strongest, len(pictures))
+            maps[call] = LayerMaps(at, strongest, len(pictures))
             pictures.extend(on_one_scale(strongest.small))
     if not pictures:
         return maps, None, b""
@@ -127,7 +127,7 @@ def _pictured(
     return maps, geometry_facts(grid.sprite_geometry), grid.sprite
 
 
-def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, Shown]) -> dict[str, Any]:
+def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, LayerMaps]) -> dict[str, Any]:
     part = placed.part
     facts: dict[str, Any] = {
         "name": str(part.address),
@@ -171,44 +171,44 @@ def _rounded(*lengths: float) -> list[float]:
     return [round(length, 3) for length in lengths]
 
 
-_MOST = 12  # channels of a layer that are told with their shares
-_LEAST = 0.0005  # of a line's share, below which it is none
+_MOST_CHANNELS = 12  # of a layer that are listed with their shares
+_LEAST_SHARE = 0.0005  # of a line; lines with less are left out
 
 
 def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
-    """Answer which channels a class needs, backwards through the map of the network.
+    """Answer with the channels that a class needs, backwards through the map of the network.
 
     Facts: ``class``, its number. ``blocks`` has by the name of a block, ``"/"`` for the network,
     the share of each line in it as ``[from, to, share]``, with null for its borders. ``layers`` has
     by the name of a part its channels that speak most for the class with their ``shares``, and
     ``tile``, the first one's place in the picture, as the answer about the whole network.
-    ``ways`` have steps of a part's name, a channel and a share, and the channel at which each parts
-    from the others as its ``cause``, with that one's strongest ``patches`` where an atlas has them.
+    ``ways`` have steps of a part's name, a channel and a share, and as ``cause`` the channel where
+    each leaves the others, with its strongest ``patches`` where an atlas has them.
 
     Raises:
-        NotThereError: there is no such class.
+        NotThereError: the class does not exist.
         HookVizError: the network puts out no class scores, or can't be differentiated.
     """
     capture = capture_layer(subject, resolve(subject, view).step.layer)
-    given = facts.get("class")
+    number_of_class = facts.get("class")
     count = 0 if capture.logits is None else len(capture.logits)
     if not count:
         raise HookVizError(say("This network puts out no class scores."))
-    if not is_below(given, count):
+    if not is_below(number_of_class, count):
         raise NotThereError(
             say(
                 "{model} has no class {index}: its classes are 0 to {last}.",
                 model=subject.model.title,
-                index=written(given),
+                index=written(number_of_class),
                 last=count - 1,
             )
         )
     answer: Answer = subject.cached(
         "why",
-        given,
+        number_of_class,
         subject.colours.diverging,
         subject.atlas.digest if subject.atlas else "",
-        compute=lambda: _reasons(subject, given, capture.label(given)),
+        compute=lambda: _reasons(subject, number_of_class, capture.label(number_of_class)),
         size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
     )
     return answer
@@ -221,12 +221,19 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
         reporter.step()
         shares = _shares(paths)
+
+        def rank(at: ActivationKey, maps: Tensor) -> Tensor:
+            found = shares.get(ActivationKey(at.layer, at.call))
+            return (
+                found if found is not None and len(found) == len(maps) else torch.zeros(len(maps))
+            )
+
         found = strongest_maps(
             model,
             model_input,
             count=CHANNELS,
             size=small_size(model_input),
-            rank=lambda at, maps: _of(shares, at, len(maps)),
+            rank=rank,
             progress=reporter.within,
         )
     maps, sprite, data = _pictured(subject, found)
@@ -261,7 +268,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
                 str(call): {
                     "channels": list(shown.strongest.channels),
                     "tile": shown.tile,
-                    "shares": _first(shares[call]),
+                    "shares": _strongest(shares[call]),
                 }
                 for call, shown in maps.items()
                 if call in shares
@@ -280,13 +287,8 @@ def _shares(paths: ClassPaths) -> Mapping[ActivationKey, Tensor]:
     return {at: shares_of(each) for at, each in (*paths.blocks.items(), *calls.items())}
 
 
-def _of(shares: Mapping[ActivationKey, Tensor], at: ActivationKey, count: int) -> Tensor:
-    found = shares.get(ActivationKey(at.layer, at.call))
-    return torch.zeros(count) if found is None or len(found) != count else found
-
-
 def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
-    """Return what goes along each line that something goes along, by names of blocks and parts."""
+    """Return the share of each line, by names of blocks and parts."""
     drawn = shares_along(network, paths.lines)
     found: dict[str, list[list[Any]]] = {}
 
@@ -297,7 +299,7 @@ def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
         found[str(block.address) or "/"] = [
             [names[begin], names[end], round(share, 4)]
             for (begin, end), share in drawn.get(block.address, {}).items()
-            if share > _LEAST
+            if share > _LEAST_SHARE
         ]
         for part in block.parts:
             if part.parts:
@@ -308,7 +310,7 @@ def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
 
 
 def _because(ways: Sequence[Mapping[str, Any]]) -> str:
-    """Say in one sentence which channels speak most for the class."""
+    """Return the sentence about the channels that speak most for the class."""
     causes = dict.fromkeys(
         say(
             "channel {channel} of {layer} ({share})",
@@ -323,7 +325,7 @@ def _because(ways: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return what excites a channel most, as the atlas knows it; nothing where it does not."""
+    """Return the strongest patches of a channel; none where the atlas lacks it."""
     atlas = atlas_of_step(subject, cause["name"])
     if atlas is None:
         return []
@@ -337,10 +339,10 @@ def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]
 def _way(
     subject: Subject, paths: ClassPaths, way: Way, weighted: Collection[str]
 ) -> dict[str, Any]:
-    """Return a way's steps from the class on, each channel once: by the layer that made it.
+    """Return a path's steps from the class on, each channel once: by the layer that made it.
 
-    Its cause is the first step at which it parts from the others, by the layer with weights: a
-    dropout, for one, counts the channels of several layers together.
+    Its cause is the first step at which it leaves the other paths, by the layer with weights: a
+    dropout, for example, counts the channels of several layers together.
     """
     runs: list[list[WayStep]] = []
     for step in way:
@@ -365,8 +367,8 @@ def _way(
     return {"cause": cause, "patches": _patches(subject, cause), "steps": steps}
 
 
-def _first(shares: Tensor) -> list[list[float]]:
-    """Return the channels that speak most for the class, each with its share."""
+def _strongest(shares: Tensor) -> list[list[float]]:
+    """Return the channels with the largest shares, as ``[channel, share]``."""
     values, channels = shares.sort(descending=True, stable=True)
-    first = zip(channels.tolist()[:_MOST], values.tolist(), strict=False)
+    first = zip(channels.tolist()[:_MOST_CHANNELS], values.tolist(), strict=False)
     return [[channel, round(share, 4)] for channel, share in first if share > 0]

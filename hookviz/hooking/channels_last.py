@@ -107,7 +107,7 @@ def original(network: nn.Module) -> nn.Module:
 
 
 def _moved(tensor: Tensor) -> Tensor:
-    """Return a convolution's weights with their channels last; the very tensor if it is no such."""
+    """Return a convolution's weights with their channels last; any other tensor itself."""
     if tensor.ndim != 4 or not isinstance(tensor, nn.Parameter):
         return tensor
     moved = tensor.detach().contiguous(memory_format=torch.channels_last)

@@ -73,7 +73,7 @@ class Edit:
             axis: which counts channels, or heads; None where nobody knows.
 
         Raises:
-            SettingError: the edit's numbers don't fit, or there is no such channel or cell.
+            SettingError: the edit's numbers don't fit, or the channel or cell does not exist.
         """
         if self.needs_channels and axis is None:
             raise SettingError(

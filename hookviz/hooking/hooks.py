@@ -450,7 +450,7 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def plain_tensors_in(output: Any) -> Iterator[tuple[tuple[str, ...], Tensor]]:
     """Yield every tensor in a layer's output as ordinary numbers (see `plain`), with its path.
 
-    Those that are no such numbers are left out.
+    Tensors without numbers are left out.
     """
     for path, tensor in tensors_in(output):
         numbers = plain(tensor)

@@ -246,7 +246,7 @@ def replace_parameters(
             a `torch.nn.Parameter` is used as it is, and keeps its gradient.
 
     Raises:
-        UnknownNameError: the network has no such parameter, with the nearest names.
+        UnknownNameError: the parameter does not exist, with the nearest names.
         ModelError: `network` is no module.
         SettingError: a value is no tensor or of another shape, or a shared parameter gets two.
 

@@ -129,7 +129,7 @@ def kind_of(tensor: Tensor) -> str:
 
 
 def plain(tensor: Tensor) -> Tensor | None:
-    """Return the tensor as rows of ordinary numbers; None where its parts make no such rows.
+    """Return the tensor as rows of ordinary numbers; None where its parts form no rows.
 
     A sparse tensor with its zeros, a quantised one as the numbers that its whole numbers stand
     for. Of one under `torch.vmap` all that it is mapped over, as the first dimension. A nested

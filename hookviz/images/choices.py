@@ -215,7 +215,7 @@ def checked_page(page: int | None, pages: int, name: str) -> int:
     """Return the chosen page, from 1; the first where none is chosen.
 
     Raises:
-        ImageError: there is no such page.
+        ImageError: the page does not exist.
     """
     if page is None or page <= pages:
         return page or 1

@@ -72,7 +72,7 @@ def bands_of_tiff(
     """Return three bands of a TIFF as colours of 8 bits; deeper ones in one window for all three.
 
     Raises:
-        ImageError: tifffile is not installed, or there is no such band.
+        ImageError: tifffile is not installed, or the band does not exist.
     """
     tifffile = import_module("tifffile")
     with tifffile.TiffFile(BytesIO(data)) as file:

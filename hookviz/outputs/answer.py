@@ -50,7 +50,7 @@ class Output:
             contradict it leave a doubt.
 
     Raises:
-        SettingError: there is no such kind.
+        SettingError: the kind does not exist.
 
     >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 1))
     >>> model = hookviz.wrap(network, output="binary", categories=["well", "ill"])

@@ -60,7 +60,7 @@ def test_the_patches_are_the_atlass_strongest_first(subject: Subject, atlas: Atl
     kept = cache()
     first = patches_of(kept, atlas, LAYER, CHANNEL)
     assert patches_of(kept, atlas, LAYER, CHANNEL) is first
-    assert all(each.of.patch is None for each in first)
+    assert all(each.activation.patch is None for each in first)
     with speaking("zh_CN"):  # pictures are kept and words are not
         assert first[0].title != titles[0]
 
