@@ -95,6 +95,8 @@ def is_below(given: object, count: int, first: int = 0) -> TypeGuard[int]:
 
     >>> is_below(0, 1), is_below(True, 2), is_below(1.0, 2), is_below("1", 2)
     (True, False, False, False)
+    >>> is_below(3, 8, first=3), is_below(2, 8, first=3)
+    (True, False)
     """
     return isinstance(given, int) and not isinstance(given, bool) and first <= given < count
 

@@ -102,7 +102,13 @@ def _network(subject: Subject) -> Answer:
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
     placed = in_a_wide_window(placed)
-    network = _facts_of(placed, maps) | {"tall": _tall(placed)}
+    tall = in_a_tall_window(placed)
+    network = _facts_of(placed, maps)
+    network["tall"] = {
+        "size": _rounded(*tall.size),
+        "places": [_rounded(each.left, each.top) for each in tall.inside],
+        "lines": _lines(tall),
+    }
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
@@ -152,12 +158,6 @@ def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, LayerMaps]) -> di
         facts["parts"] = [_facts_of(each, maps) for each in placed.inside]
         facts["lines"] = _lines(placed)
     return facts
-
-
-def _tall(placed: PlacedPart) -> dict[str, Any]:
-    tall = in_a_tall_window(placed)
-    places = [_rounded(each.left, each.top) for each in tall.inside]
-    return {"size": _rounded(*tall.size), "places": places, "lines": _lines(tall)}
 
 
 def _lines(placed: PlacedPart) -> list[list[Any]]:

@@ -280,7 +280,7 @@ class AttentionCalls(EveryFunction):
     def _went_on(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> None:
-        """Pass a mark on to what was made of a marked tensor by anything but a reduction."""
+        """Pass a mark on to the result of a function of a marked tensor, but for reductions."""
         marked = None
         for operand in _tensors(args, kwargs):
             marked = self._marks.get(operand)
@@ -384,8 +384,8 @@ class HeadOutputs(AttentionCalls):
             network: whose passes are changed.
             groups: names of layers that attend, or of blocks around them. In a group, at least one
                 layer has to attend.
-            change: from the innermost layer that attends and what its heads put out, a tensor
-                ``(N, heads, queries, numbers)``, to what takes its place; None leaves it.
+            change: from the innermost layer that attends and its heads' output, a tensor
+                ``(N, heads, queries, numbers)``, to another such tensor; None for no change.
         """
         super().__init__(network, frozenset())  # the weights are not computed
         self._groups = [tuple(each) for each in groups]
@@ -419,7 +419,7 @@ class HeadOutputs(AttentionCalls):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and change what comes of attention."""
+        """Call `func`, and change the heads where it computes attention."""
         name = function_name(func).partition(".")[0]
         if name == "multi_head_attention_forward" and self._is_wanted(self._names()):
             self._attends(lambda: None)
@@ -438,7 +438,7 @@ class HeadOutputs(AttentionCalls):
         return not self._wanted.isdisjoint(within)
 
     def _changed(self, heads: Tensor) -> Tensor:
-        """Return what takes the place of ``(N, heads, queries, numbers)``."""
+        """Return the changed ``(N, heads, queries, numbers)``."""
         layer = self.found[-1].layer
         at = ActivationKey(layer, self._times[layer])
         self._times[layer] += 1
@@ -477,12 +477,13 @@ class HeadOutputs(AttentionCalls):
     ) -> tuple[Tensor, Tensor | None]:
         """Call ``F.multi_head_attention_forward``, and change its heads before it projects them."""
         function: Any = functional.multi_head_attention_forward
-        given = multi_head_arguments(*args, **kwargs)
-        weight, bias = given["out_proj_weight"], given["out_proj_bias"]
+        arguments = multi_head_arguments(*args, **kwargs)
+        weight, bias = arguments["out_proj_weight"], arguments["out_proj_bias"]
         identity = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
-        mixed, weights = function(**given | {"out_proj_weight": identity, "out_proj_bias": None})
+        projection = {"out_proj_weight": identity, "out_proj_bias": None}
+        mixed, weights = function(**arguments | projection)
         heads = mixed.reshape(
-            *mixed.shape[:-1], given["num_heads"], -1
+            *mixed.shape[:-1], arguments["num_heads"], -1
         )  # (queries, N, heads, numbers)
         is_batched = heads.ndim == 4
         rows = heads.permute(1, 2, 0, 3) if is_batched else heads.transpose(0, 1)[None]
@@ -492,7 +493,7 @@ class HeadOutputs(AttentionCalls):
 
 
 def head_axis(shape: tuple[int, ...], equation: str | None, declared: int | None) -> int | None:
-    """Return which axis of what attention makes of its values counts the heads, if that is known.
+    """Return the axis that counts heads in the output of attention; None where unknown.
 
     Args:
         shape: ``(N, heads, queries, numbers)``, or of other axes.

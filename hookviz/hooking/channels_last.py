@@ -1,10 +1,9 @@
 """Run convolutional networks with their channels last in memory, where rounding may differ.
 
 The shapes stay ``(N, C, H, W)``; in memory the channels of a cell lie side by side, for which CPUs
-have faster convolutions (docs/benchmarks.md). Weights have to lie so too: with the input alone
-ResNet-18 takes half as long again as it does plainly. The values are those of a plain pass within
-`ROUNDING` and not to the bit, so this is for what nobody compares bit by bit; `capture` and what is
-built on it never go this way.
+have faster convolutions (docs/benchmarks.md). Weights must have the same layout: with the input
+alone ResNet-18 takes half as long again as in a plain pass. The values equal those of a plain pass
+within `ROUNDING` and not to the bit, so `capture` never computes this way.
 """
 
 from collections.abc import MutableMapping
@@ -44,11 +43,11 @@ def lay_out(images: Tensor) -> Tensor:
 
 
 def is_convolutional(network: nn.Module) -> bool:
-    """Return whether it is one that gains: float32 on a CPU, its weights those of a plain CNN.
+    """Return whether channels last make the network faster: float32 on a CPU, a plain CNN.
 
     It is of the catalog, and its weights are in 2-D convolutions, half a million or more, in linear
-    layers and in norms over channels. What has others, such as attention or layer norms, stays as
-    it is; so does a network of one's own, which is run as its owner runs it.
+    layers and in norms over channels. Networks with attention or layer norms are left alone, and so
+    are a person's own networks, which are run as their owners run them.
     """
     if not is_shared(network):
         return False
@@ -76,10 +75,10 @@ def _weights(module: nn.Module) -> list[Tensor]:
 def with_channels_last(model: Model) -> Model:
     """Return the model around a network whose weights have their channels last in memory.
 
-    The model itself where that gains nothing. The new network has modules of its own and shares
-    what did not move; it goes when nobody holds the returned model any more, and another one is
-    made where weights were written or replaced since. It is for passes: what is remembered of the
-    network, such as its trace, is that of the original.
+    The model itself where that gains nothing. The new network has modules of its own and shares the
+    tensors that did not move. It is freed with the returned model, and made anew after weights were
+    written or replaced. It is for passes only: cached findings, such as a trace, are those of the
+    original.
     """
     network = model.network
     if original(network) is not network or not is_convolutional(network):
@@ -93,9 +92,9 @@ def with_channels_last(model: Model) -> Model:
 
 
 def _weights_now(network: nn.Module) -> object:
-    """Return what is another value after weights were written or replaced: moved ones are copies.
+    """Return a fingerprint of the weights, which changes when they are written or replaced.
 
-    What goes past the counters of writes, as ``.data`` does, is not seen.
+    Writes that bypass the counters, as through ``.data``, are not seen.
     """
     return [(id(weight), counter(weight)) for weight in network.parameters()]
 
@@ -117,12 +116,12 @@ def _moved(tensor: Tensor) -> Tensor:
 def faster_model(model: Model, images: Tensor) -> Model:
     """Return `with_channels_last` of a model whose outputs were seen to agree, else the model.
 
-    Both ways are tried on `images`, once for each network: a person's code can go by how its input
-    lies in memory, and then it gets it plainly.
+    Both layouts are tried on `images`, once for each network: code can depend on the memory layout
+    of its input, and then gets the plain one.
 
     Args:
         model: from `load_model` or `wrap`.
-        images: ``(N, C, H, W)`` that it takes; others are for the model as it is.
+        images: ``(N, C, H, W)``; for any other shape the model itself is returned.
 
     Raises:
         ModelError: the network can't take them plainly.
@@ -142,7 +141,7 @@ def _agree(model: Model, fast: Model, images: Tensor) -> bool:
     plain = _outputs(model, images)
     try:
         faster = _outputs(fast, lay_out(images))
-    except ModelError:  # such as of a `view` of what has its channels last
+    except ModelError:  # such as of a `view` of a tensor with channels last
         return False
     return len(plain) == len(faster) and all(map(_is_close, plain, faster))
 
@@ -161,8 +160,8 @@ def _is_close(plain: Tensor, faster: Tensor) -> bool:
     return torch.allclose(faster, plain, rtol=0, atol=ROUNDING * largest, equal_nan=True)
 
 
-def how(model: Model) -> str:
-    """Say how the numbers of passes through `model` are rounded; empty of plain passes."""
+def rounding_note(model: Model) -> str:
+    """Return the note on rounding of passes through `model`; empty for plain passes."""
     if original(model.network) is model.network:
         return ""
     return say(

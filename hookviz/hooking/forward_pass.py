@@ -4,7 +4,8 @@
 ...     with hooks.observe(replica, ["conv1"], see):
 ...         output = forward_pass(model, replica, image)
 
-A `ModelError` says which input a network could not take, where it failed, and what it does take.
+A `ModelError` names the input that a network can't take, the layer that failed, and an input that
+works.
 """
 
 import sys
@@ -41,8 +42,8 @@ _TOO_FEW = "Expected more than 1 "  # as torch's norms begin that have one value
 class ProgressReporter:
     """Progress of a run for its caller, who may end the run from there by raising.
 
-    What the caller's progress callback raises is their own way of ending the run, and reaches them
-    as it is. Everything else that a pass raises is the network's failure.
+    An exception of the progress callback ends the run and reaches the caller unchanged. Any other
+    exception of a pass is the network's failure.
     """
 
     def __init__(self, progress: Progress | None, steps: int = 1) -> None:
@@ -165,7 +166,7 @@ def forward_pass(
     except (KeyboardInterrupt, SystemExit) as error:
         is_persons = reporter is not None and reporter.was_ended_by(error)
         if is_persons or current_thread() is main_thread():
-            raise  # in other threads nobody would be told, and no signal comes there
+            raise  # in other threads it would be lost, and no signal arrives there
         raise ModelError(
             say(
                 "{model} can't be run: its own code ends Python ({kind}). Take that out of its "
@@ -201,17 +202,17 @@ def backward_pass(
 ) -> tuple[Tensor | None, ...]:
     """Return ∂value/∂tensor for each tensor, in its shape; None where `value` depends not on it.
 
-    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for what went through it.
+    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for its tensor.
 
     Args:
         model: whose pass it was.
         value: one number with a graph, or with `gradient` any tensor or edge of it.
         tensors: of the graph, or its edges.
         reporter: through which hooks tell how far the pass is.
-        gradient: what is handed backwards from `value`, in its shape.
+        gradient: of `value`, in its shape.
         keep_graph: leave the graph for another pass.
 
-    Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
+    Shared parameters get no ``.grad``: `torch.autograd.grad` returns the gradients.
 
     Raises:
         ModelError: the network can't be differentiated.
@@ -276,16 +277,16 @@ def input_error(
     *,
     count: int = 1,
 ) -> ModelError:
-    """Return the error that says which input a network could not take, where, and what it takes.
+    """Return the error for an input that a network can't take, with an input that works.
 
-    The input that it recommends was tried.
+    That input was tried.
 
     Args:
         model: whose input.
         shape: of it, ``(C, H, W)``.
-        reason: what the network raised.
-        failed: the call in which it did.
-        count: how many images it was given at once.
+        reason: exception of the network.
+        failed: call that raised it.
+        count: number of images in the batch.
     """
     own = stated_shape(model)
     facts = {
@@ -351,17 +352,17 @@ def runs_through(model: Model, shape: Sequence[int]) -> bool:
 
 Result = TypeVar("Result")
 
-_FEW_WEIGHTS = 5_000_000  # a pass over so many takes some tens of milliseconds
+_FEW_WEIGHTS = 5_000_000  # a pass takes some tens of milliseconds
 
 
 def pass_without_data(
     model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
 ) -> Result:
-    """Return what `follow` makes of the network and an input of `shape`, ``(C, H, W)``.
+    """Return the result of `follow` for the network and an input of `shape`, ``(C, H, W)``.
 
-    Of the catalog's networks a meta replica, where a pass takes milliseconds for the largest. A
+    The catalog's networks run as meta replicas, where a pass takes milliseconds for the largest. A
     person's own code is run on zeros, as is a network whose path depends on values, and a small one
-    while the first pass of shapes would load torch's compiler. Where its weights have several
+    while the first pass of shapes would load torch's compiler. If its weights have several
     precisions, that of its input is found here, the finest first.
 
     Raises:
@@ -406,7 +407,7 @@ def _zeros(network: nn.Module, shape: Sequence[int]) -> Tensor:
 
 
 def _is_sooner_with_data(network: nn.Module) -> bool:
-    """Return whether a pass over zeros ends before torch has imported what shapes alone need.
+    """Return whether a pass over zeros is faster than the imports of a pass on the meta device.
 
     Many meta functions import ``torch._dynamo`` when they are first called, which takes a second.
     """
@@ -420,9 +421,8 @@ def pass_at_another_size(
 ) -> None:
     """Have `follow` run a replica over an input of another size, as far as the network goes.
 
-    It may refuse that at its first layer or at its last. timm's networks of one size are made for
-    this one first, as timm does that. Without data, but for a person's own code, as
-    `pass_without_data`.
+    It may refuse the size at any layer. timm's networks of a fixed size are resized first, by
+    timm's own method. The pass has no data, as in `pass_without_data`, but for a person's own code.
     """
     network = model.network
     try:
@@ -442,7 +442,7 @@ def pass_at_another_size(
 
 @contextmanager
 def _on_meta(network: nn.Module, shape: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
-    """Make a replica and an input of `shape` that have shapes alone."""
+    """Yield a replica and an input of `shape` on the meta device."""
     dtype = device_and_dtype(network)[1]
     with torch.inference_mode(mode=False), torch.no_grad():
         yield network_state.meta_copy(network), torch.empty(1, *shape, device="meta", dtype=dtype)

@@ -40,20 +40,19 @@ def is_shared(network: nn.Module) -> bool:
 
 
 def state_of(network: nn.Module) -> int:
-    """Return a hash that is another one after modules came, went or were replaced.
+    """Return a hash of the modules and the weights' shapes; of a shared network also its tensors.
 
-    Or after a weight of another shape was put in; in a shared network, any other tensor. Not after
-    values or modes changed, or hooks.
+    It does not depend on values, modes and hooks.
     """
     state: list[Any] = []
     counts_tensors = is_shared(network)
-    found, listed = [network], {id(network)}
-    for module in found:  # grows
+    modules, listed = [network], {id(network)}
+    for module in modules:  # grows
         for name, part in module._modules.items():
             state += (name, id(part))
             if part is not None and id(part) not in listed:
                 listed.add(id(part))
-                found.append(part)
+                modules.append(part)
         for weight in module._parameters.values():
             state.append(None if weight is None else weight.shape)
         if counts_tensors:
@@ -69,7 +68,7 @@ class ByNetwork(WeakIdKeyDictionary):
         _every.append(ref(self))
 
     def forget(self, network: nn.Module) -> None:
-        """Forget what is kept of a network."""
+        """Drop the entry of a network."""
         self.pop(network, None)  # type: ignore[no-untyped-call]
 
 
@@ -81,10 +80,10 @@ _here = threading.local()
 
 @contextmanager
 def unchanged(network: nn.Module) -> Iterator[None]:
-    """Look at a network once for all of the block in this thread, as nobody changes it meanwhile.
+    """Check once for the block, in this thread, whether a network changed since the last check.
 
-    Where it is another one than when it was last looked at, all that a `ByNetwork` has of it is
-    forgotten first. Attributes that passes of the block moved, such as a counter, do not count.
+    If it did, its entries in every `ByNetwork` are dropped first. Attributes that passes of the
+    block change, such as a counter, do not count.
     """
     checked, key = _checked(), id(network)  # nobody else's while the block holds it
     if key in checked:
@@ -129,13 +128,12 @@ class Findings(Generic[Finding]):
     """Findings about networks, each by a key of its own; the oldest of a network's go first."""
 
     def __init__(self, most: int) -> None:
-        """Keep at most so many of one network."""
         self._most = most
         self._lock = threading.Lock()
         self._known: MutableMapping[nn.Module, KnownOfNetwork[Finding]] = ByNetwork()
 
     def of(self, network: nn.Module) -> "KnownOfNetwork[Finding]":
-        """Return the findings about a network as it is now; none where it was changed."""
+        """Return the findings about a network; none after it was changed."""
         if id(network) not in _checked():
             _look(network)
         with self._lock:
@@ -153,7 +151,7 @@ class KnownOfNetwork(Generic[Finding]):
         most: how many there are at most.
         findings: by their keys.
         lock: of the findings.
-        one_at_a_time: for those who find what others may be about to find.
+        one_at_a_time: held while computing a finding that another thread may need too.
     """
 
     most: int
@@ -167,9 +165,9 @@ class KnownOfNetwork(Generic[Finding]):
             return self.findings.get(key)
 
     def find(self, key: Hashable, work_out: Callable[[], Finding]) -> Finding:
-        """Return the finding, worked out where there is none."""
-        found = self.get(key)
-        return self.keep(key, work_out()) if found is None else found
+        """Return the finding, computed where there is none."""
+        finding = self.get(key)
+        return self.keep(key, work_out()) if finding is None else finding
 
     def keep(self, key: Hashable, finding: Finding) -> Finding:
         """Keep a finding, and return it."""
@@ -208,7 +206,7 @@ def borrow(network: Network) -> Iterator[Network]:
 
 
 def replicate(network: Network, tensor: Callable[[Tensor], Tensor] | None = None) -> Network:
-    """Make new modules around `network`'s tensors, or around what `tensor` makes of each.
+    """Make new modules around `network`'s tensors, or around ``tensor(each)``.
 
     Hooks stay behind.
     """

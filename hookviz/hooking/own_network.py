@@ -1,11 +1,11 @@
-"""Run a person's own network itself, and put back what a look at it has changed.
+"""Run a person's own network itself, and restore its state afterwards.
 
 1. Take the network's lock: one thread at a time runs it, as hooks sit on the very modules.
 2. Keep the random generators and every buffer; let other weights stand for its own where asked.
 3. Put it into evaluation mode, and edit the layers that the model edits.
 4. On every way out put back the flags, the weights, the buffers and the generators.
 
-What else a call of the network does, such as filling a cache of its code's, a look at it does too.
+Other side effects of a call, such as filling a cache of the network's code, stay.
 """
 
 import random
@@ -95,7 +95,7 @@ def locked(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def own_network(model: Model) -> Iterator[nn.Module]:
-    """Hold the model's own network for passes; within such a block of its thread it is held."""
+    """Hold the model's own network for passes; blocks of one thread can be nested."""
     held, network = _lock_of(model.network), model.network
     with held.lock, ExitStack() as stack:
         is_within_a_pass = stack.enter_context(hooks.apart_from_a_pass())

@@ -1,4 +1,4 @@
-"""Choose a page, three bands and a window of a file that has several, and say what was taken.
+"""Choose a page, three bands and a window of a file that has several, and note the choice.
 
 The pages of a TIFF are counted without decoding any.
 """

@@ -69,15 +69,11 @@ _log = logging.getLogger(__name__)
 _DAMAGE = (ArithmeticError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
 # Warning: Pillow warns of damaged EXIF data, and Python can be told to raise that
 _BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
-"""What Pillow raises on metadata that somebody broke."""
+"""Exceptions of Pillow on broken metadata."""
 _ANIMATION_READERS = (GifImageFile, PngImageFile, WebPImageFile, AvifImageFile)
 """Of formats whose frames are moments; those of a TIFF are pages."""
 
 _GIF_HEAD = 13  # bytes before the colours of a GIF
-
-
-def _new(shape: tuple[int, ...]) -> Pixels:
-    return np.empty(shape, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +90,7 @@ class Limits:
     pixels: int
     background: RGB = WHITE
     choices: Choices = NO_CHOICES
-    make: Callable[[tuple[int, ...]], Pixels] = _new
+    make: Callable[[tuple[int, ...]], Pixels] = lambda shape: np.empty(shape, np.uint8)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -130,9 +126,9 @@ def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) 
 
     Args:
         data: a whole file.
-        name: what to call it in messages.
+        name: of the file, for messages.
         most: pixels that an image may have.
-        choices: which page it is.
+        choices: with the page.
 
     Raises:
         ImageError: as `decode`, so far as the head shows it.
@@ -149,7 +145,8 @@ def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) 
             room = DEEP_BYTES + error.count * error.bits // 2  # four times its bytes
             return Head(error.pixels, error.pixels * room)
         pixels = image.width * image.height
-        return Head(pixels, pixels * (DEEP_BYTES if _is_deep(image) else _BYTES))
+        is_deep = image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
+        return Head(pixels, pixels * (DEEP_BYTES if is_deep else _BYTES))
 
 
 def decode(data: bytes, name: str, limits: Limits) -> Decoded:
@@ -181,7 +178,7 @@ def decode(data: bytes, name: str, limits: Limits) -> Decoded:
 
 
 def _shown(found: tuple[Image.Image, Taken], name: str, limits: Limits) -> Decoded:
-    """Return what another package than Pillow decoded."""
+    """Return the image that another package than Pillow decoded."""
     picture, taken = found
     return replace(pixels_of(picture, name, replace(limits, choices=NO_CHOICES)), taken=taken)
 
@@ -226,7 +223,10 @@ def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pi
         ImageError: one is damaged.
     """
     found: dict[int, Pixels] = {}
-    with readable(name, limits.pixels), _reader_of_frames(data)(BytesIO(data)) as image:
+    reader = find_reader(data[:HEAD], "animation")
+    if issubclass(reader, GifImageFile):
+        reader = GifImageFile  # ours reads the first frame alone
+    with readable(name, limits.pixels), reader(BytesIO(data)) as image:
         check_size(name, limits.pixels, image.width, image.height)
         most = limits.pixels // (image.width * image.height)
         wanted = frame_numbers(max(1, min(frame_count(data), most)), count)
@@ -255,13 +255,8 @@ def _opened(data: bytes, reader: type[ImageFile], name: str, most: int, page: in
 
 
 def _raw_mode(image: ImageFile) -> Any:
-    """Return how the values are stored; empty where nothing is."""
+    """Return the raw mode of the values; empty without any."""
     return raw_mode_of(image.tile[0].args) if image.tile else ""
-
-
-def _is_deep(image: ImageFile) -> bool:
-    """Return whether a value has more than 8 bits."""
-    return image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
 
 
 def pixels_of(image: Image.Image, name: str, limits: Limits) -> Decoded:
@@ -382,12 +377,6 @@ def frame_numbers(total: int, count: int) -> Sequence[int]:
     ([1, 3, 5, 7], [0, 0, 1, 1])
     """
     return [(2 * number + 1) * total // (2 * count) for number in range(count)]
-
-
-def _reader_of_frames(data: bytes) -> type[ImageFile]:
-    """Return Pillow's reader that goes through all frames of a file that `frame_count` counted."""
-    reader = find_reader(data[:HEAD], "animation")
-    return GifImageFile if issubclass(reader, GifImageFile) else reader
 
 
 def _frames_of_gif(data: bytes) -> int:

@@ -121,7 +121,7 @@ def load_checkpoint(
     Args:
         name: the architecture, one of `list_models`.
         data: the file's bytes.
-        file_name: what the person calls it.
+        file_name: the person's name of the file.
         labels: as for `load_model`.
         device: as for `load_model`.
         half: as for `load_model`.
@@ -138,17 +138,17 @@ def load_checkpoint(
 
 
 def _others_in(spec: ModelSpec, found: StateDict, name: str) -> str:
-    """Say which of several networks in a file was taken, and how to get another; else nothing."""
-    taken, *others = network_names(spec.name, found.tensors) or ("",)
+    """Return the note on several networks in a file: the loaded one, and the others' keys."""
+    loaded, *others = network_names(spec.name, found.tensors) or ("",)
     if not others:
-        taken, others = found.key, list(found.others)
+        loaded, others = found.key, list(found.others)
     if not others:
         return ""
     return say(
         "{file} holds several sets of weights: {taken} was taken. load_model(…, key={other!r}) "
         "takes another; there are {others}.",
         file=shorten(name),
-        taken=shorten(repr(taken)) if taken else say("the one at its top"),
+        taken=shorten(repr(loaded)) if loaded else say("the one at its top"),
         other=shorten(others[0]),
         others=joined(shorten(repr(each), 40) for each in others[:5]),
     )
@@ -249,25 +249,22 @@ def _as_model(
     classes = architectures.classes_of(spec.name, network)
     network.eval().requires_grad_(False).to(device, torch.float16 if half else None)
     share(network)
+    if labels is None:
+        own = architectures.categories(spec.name)
+        categories = own if len(own) == classes else ()
+    else:
+        categories = _read_labels(labels, classes)
     return Model(
         name=spec.name,
         title=spec.title,
         network=network,
         fixed_digest=weights_digest(network),
         weights=origin,
-        categories=_categories(spec.name, classes, labels),
+        categories=categories,
         preprocess=architectures.preprocess(spec.name),
         min_size=spec.min_size,
         output=Output(_OUTPUTS.get(spec.task, LOGITS), is_said=False),
     )
-
-
-def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ...]:
-    """Return the labels given, or else the data set's own if these are as many as the classes."""
-    if labels is None:
-        own = architectures.categories(name)
-        return own if len(own) == classes else ()
-    return _read_labels(labels, classes)
 
 
 def _read_labels(labels: Labels, classes: int) -> tuple[str, ...]:

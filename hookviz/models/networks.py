@@ -70,7 +70,7 @@ class Match:
     Attributes:
         tensors: the architecture's keys, each with the tensor that the state dict has for it.
         classes: how many classes its last layer tells apart.
-        faults: what keeps it from fitting; falsy where nothing does.
+        faults: differences from the architecture; falsy where it fits.
     """
 
     tensors: Mapping[str, Tensor]
@@ -79,7 +79,7 @@ class Match:
 
 
 def match(name: str, state_dict: Mapping[str, Tensor]) -> Match:
-    """Match a state dict to a catalog model's architecture, whatever its keys are prefixed with.
+    """Match a state dict to a catalog model's architecture, past any prefixes of its keys.
 
     Args:
         name: the model's in the catalog.
@@ -145,7 +145,7 @@ def _prefixes(keys: Iterable[str], expected: Mapping[str, Tensor]) -> dict[str, 
 def _with_plain_head(
     tensors: dict[str, Tensor], expected: Mapping[str, Tensor], weight: str
 ) -> dict[str, Tensor]:
-    """Give a last layer that was put in anew, such as ``fc.1``, its usual name.
+    """Give a replaced last layer, such as ``fc.1``, its usual name.
 
     That is what ``model.fc = Sequential(Dropout(), Linear(512, 10))`` saves; a head of more than
     one layer with weights stays as it is, and does not fit.
@@ -233,7 +233,7 @@ def with_weights(spec: ModelSpec, state_dict: Mapping[str, Tensor], source: str)
     Args:
         spec: the catalog's entry.
         state_dict: names and tensors, as `read_state_dict` gives them.
-        source: what to call it in errors.
+        source: its name in errors.
 
     Raises:
         StateDictMismatchError: with the first few of what is missing, unexpected or of another
@@ -380,22 +380,11 @@ def _first(items: tuple[str, ...], one: str, many: str) -> str:
     """Return ``"12 keys are missing (a, b, c, …)"``; empty without items."""
     if not items:
         return ""
-    examples = joined(shorten(item, 120) for item in items[:3])
-    more = say(", …") if len(items) > 3 else ""
-    return (
-        say(
-            "{count} key {problem} ({examples}{rest})",
-            count=len(items),
-            problem=one,
-            examples=examples,
-            rest=more,
-        )
-        if len(items) == 1
-        else say(
-            "{count} keys {problem} ({examples}{rest})",
-            count=len(items),
-            problem=many,
-            examples=examples,
-            rest=more,
-        )
-    )
+    facts = {
+        "count": len(items),
+        "examples": joined(shorten(item, 120) for item in items[:3]),
+        "rest": say(", …") if len(items) > 3 else "",
+    }
+    if len(items) == 1:
+        return say("{count} key {problem} ({examples}{rest})", problem=one, **facts)
+    return say("{count} keys {problem} ({examples}{rest})", problem=many, **facts)

@@ -139,7 +139,7 @@ def models() -> Mapping[str, Model]:
 def specs() -> tuple[ModelSpec, ...]:
     """Return an entry for each model added so far, and for each that the owner lists from a cache.
 
-    What is not here, no page loads, whatever a link names.
+    A page loads no other network, not even one named by a link.
     """
     cached = hugging_face.cached_models() if settings().hugging_face else ()
     return (*map(spec, models().values()), *cached)
@@ -240,7 +240,7 @@ def build(path: str) -> Model:
 
 
 def _reason(error: BaseException) -> str:
-    """Say what a person's own code raised, and in which line of which file."""
+    """Return the exception of a person's own code in words, with its file and line."""
     message = shorten(" ".join(str(error).split()), 200).rstrip(".")
     if isinstance(error, SyntaxError | ImportError):
         return message or type(error).__name__  # it names the file, or the module, by itself

@@ -60,13 +60,13 @@ class ExampleInput:
     Attributes:
         arguments: as the example has them.
         image: the tensor in them whose place every later image takes, with its batch.
-        place: that tensor; or the list around it, for a network that takes a list of images.
-        key: tells this example from others in a cache.
+        position: that tensor; or the list around it, for a network that takes a list of images.
+        key: of this example in a cache.
     """
 
     arguments: Example
     image: Tensor
-    place: Tensor | Sequence[Tensor]
+    position: Tensor | Sequence[Tensor]
     key: str = field(default_factory=partial(secrets.token_hex, 8))
 
     def call(self, forward: Callable[..., Any], images: Tensor) -> Any:
@@ -75,7 +75,7 @@ class ExampleInput:
         return forward(**filled) if isinstance(filled, Mapping) else forward(*filled)
 
     def _filled(self, part: Any, images: Tensor) -> Any:
-        if part is self.place:
+        if part is self.position:
             return images if isinstance(part, Tensor) else [*images]
         if isinstance(part, Tensor):
             return part.to(images.device, copy=True)
@@ -137,7 +137,7 @@ def _image(tensors: list[Tensor]) -> Tensor:
                         count=len(tensor),
                     )
                 )
-    seen = joined(
+    contents = joined(
         say("{shape} of {dtype}", shape=times(tensor.shape), dtype=tensor.dtype)
         for tensor in tensors
     )
@@ -145,7 +145,7 @@ def _image(tensors: list[Tensor]) -> Tensor:
         say(
             "The example has no image in it ({contents}); one argument has to be a float "
             "tensor of (1, C, H, W), or of (1, C, D, H, W) or (1, C, L).",
-            contents=seen or say("no tensor at all"),
+            contents=contents or say("no tensor at all"),
         )
     )
 
@@ -183,7 +183,7 @@ _FAMILIES = {
 
 
 def as_model(network: nn.Module | Model) -> Model:
-    """Return a `Model`: the one given, or one around a module; the same while somebody keeps it.
+    """Return the `Model` itself, or one around a module; the same one while it is referenced.
 
     Raises:
         ModelError: it is neither, or a module that `wrap` refuses.
@@ -264,7 +264,14 @@ def wrap(
     torch.Size([8, 62, 62])
     """
     labels = _labels(categories)
-    preprocess = as_function(_either(preprocess, processor))
+    if preprocess is not None and processor is not None:
+        raise ModelError(
+            say(
+                "preprocess= and processor= are two names for one thing: give the image processor "
+                "as either, and leave the other out."
+            )
+        )
+    preprocess = as_function(processor if preprocess is None else preprocess)
     if isinstance(module, Model):
         if example is not None or train:
             raise ModelError(
@@ -285,14 +292,14 @@ def wrap(
     network = network_of(module)
     _refuse_unsuitable(network)
     kind = type(network).__name__
-    given = None if example is None else example_input(example)
-    if given is not None:
-        guess = guess_of(tuple(given.image.shape[1:]), as_values=normalises_itself(network))
+    own_example = None if example is None else example_input(example)
+    if own_example is not None:
+        guess = guess_of(tuple(own_example.image.shape[1:]), as_values=normalises_itself(network))
     elif isinstance(preprocess, Preprocess):
         guess = Guess(preprocess)
     else:
         guess = stated_input(network)
-    if given is None and next(network.children(), None) is None:
+    if own_example is None and next(network.children(), None) is None:
         network = nn.Sequential(network).train(network.training)
     return Model(
         name=name or kind,
@@ -303,24 +310,12 @@ def wrap(
         categories=labels or stated_labels(network),
         preprocess=preprocess or guess.preprocess,
         input_shape=guess.input_shape(preprocess or guess.preprocess),
-        is_guessed=given is None and not isinstance(preprocess, Preprocess),
+        is_guessed=own_example is None and not isinstance(preprocess, Preprocess),
         train=train,
-        example=given,
+        example=own_example,
         output=stated_output(network) if output is None else as_output(output),
         read=read,
     )
-
-
-def _either(preprocess: Any, processor: Any) -> Any:
-    """Return the preprocessing, under whichever of its two names it is given."""
-    if preprocess is not None and processor is not None:
-        raise ModelError(
-            say(
-                "preprocess= and processor= are two names for one thing: give the image processor "
-                "as either, and leave the other out."
-            )
-        )
-    return processor if preprocess is None else preprocess
 
 
 def _labels(categories: Sequence[str]) -> tuple[str, ...]:
@@ -436,7 +431,7 @@ def _refuse_quantised(kind: str, where: str) -> NoReturn:
 
 
 def stated_output(network: nn.Module) -> Output:
-    """Return what the network's output is, as far as it states that, without running it.
+    """Return the meaning of the output that a network states, without running it.
 
     Of Hugging Face's networks by their task and ``config.problem_type``, of timm's by
     ``num_classes``, of torchvision's, segmentation-models-pytorch's and ultralytics' by their
@@ -465,7 +460,7 @@ def _of_library(network: nn.Module, last: nn.Module) -> str:
 
 
 def _of_task(network: nn.Module, config: Any) -> str:
-    """Return what a network of Hugging Face puts out; without a task that is an embedding."""
+    """Return the kind of output of a network of Hugging Face; without a task an embedding."""
     names = [base.__name__ for base in type(network).__mro__]
     task = next((task for task in _TASKS if any(name.endswith(task) for name in names)), None)
     if task is None:

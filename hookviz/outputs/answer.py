@@ -148,7 +148,7 @@ class Reading:
         return f"{number(value)} {self.unit}".rstrip()
 
     def label(self, index: int, names: Sequence[str]) -> str:
-        """Return what the number at an index is called in the language that is spoken."""
+        """Return the name of the number at an index, in the current language."""
         if index < len(names) or self.kind in _CLASSES:
             return class_label(index, names)
         return (
@@ -157,7 +157,7 @@ class Reading:
 
     @property
     def question(self) -> str:
-        """One line that asks what the numbers are; empty where that is known."""
+        """One line that asks for the meaning of the numbers; empty where it is known."""
         if self.kind:
             return ""
         return say(
@@ -261,7 +261,7 @@ class Answer:
 
 
 def no_classes(count: int) -> str:
-    """Say that an embedding has no classes, and what can be asked instead."""
+    """Return the sentence for an embedding without classes, with an alternative."""
     return say(
         "The network puts out an embedding of {count:,} numbers, which has no classes. Ask about "
         "a layer's channel, by like= how near it is to another image's, or by target= about a "
@@ -275,7 +275,7 @@ class Scores(NamedTuple):
 
     Attributes:
         values: a row of scores an image, ``(N, K)``.
-        kind: what they are, one of `KINDS`; empty where a doubt is left.
+        kind: one of `KINDS`; empty where a doubt is left.
         areas: of maps, which share of the pixels each class has, ``(N, K)``, if that was asked.
         boxes: of boxes, those of each image as `Answer.boxes` has them, if that was asked.
     """

@@ -1,4 +1,4 @@
-"""Find the scores in what a network puts out.
+"""Find the scores in the output of a network.
 
 1. Pick the part that answers: what `Output.part` says, else the logits, else the one float tensor.
 2. Make it one row of scores an image: ``(N,)`` and ``(N, K, 1, 1)`` become ``(N, K)``, maps their
@@ -139,7 +139,7 @@ def read_scores(
     *,
     size: tuple[int, int] | None = None,
 ) -> Scores | None:
-    """Return a row of scores for each image; None where the output has no such rows.
+    """Return a row of scores for each image; None where the output has none.
 
     Args:
         output: what the output means.
@@ -224,7 +224,7 @@ def parts_of(raw: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int
 
 
 def _by_itself(raw: Any) -> Any:
-    """Return what answers where nobody said it: logits, boxes, or the one tensor of floats."""
+    """Return the part that answers if none is declared: logits, boxes, or the one float tensor."""
     if isinstance(raw, Tensor) or is_boxes(raw):
         return raw
     get = raw.get if isinstance(raw, Mapping) else partial(getattr, raw)
@@ -242,7 +242,7 @@ def _has_numbers(tensor: Tensor) -> bool:
 
 
 def _one_of(raw: Any, at: int, images: int) -> Any:
-    """Return an output as it is for one of its images, with a batch of one."""
+    """Return the output for one of its images, with a batch of one."""
     if isinstance(raw, Tensor):
         return raw[at : at + 1] if raw.ndim and len(raw) == images else raw
     if isinstance(raw, Mapping):
@@ -300,7 +300,7 @@ def _of_rows(output: Output, rows: Tensor, labels: int) -> Scores:
 
 
 def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
-    """Return what scores ``(N, K)`` are, where nobody said it; empty where a doubt is left."""
+    """Return the kind of scores ``(N, K)`` without a declaration; empty where a doubt is left."""
     classes = scores.shape[1]
     is_within = bool(((scores >= 0) & (scores <= 1)).all())
     if is_within and classes > 1 and bool(((scores.sum(1) - 1).abs() < _ROUNDING).all()):
@@ -342,7 +342,7 @@ def _two_sided(output: Output, maps: Tensor, labels: int) -> Tensor:
 
 
 def no_scores(title: str, raw: Any, images: int) -> str:
-    """Say of an output without rows of scores what it is, and how one asks about it all the same.
+    """Return the sentence for an output without rows of scores, with a way to read it.
 
     Args:
         title: what the network is called.

@@ -218,15 +218,6 @@ def test_the_whole_network_is_a_file(subject: Subject, kind: str, begins: bytes)
     assert answer.data == expected.figure_bytes(kind)
 
 
-def test_a_channel_that_the_tiles_leave_out_has_the_same_file() -> None:
-    subject = subject_of(hookviz.load_model("shapesnet"))
-    few, every = (
-        ask(subject, "file", View(top=top), kind="channel-png", channel=31).data
-        for top in (16, None)
-    )
-    assert few == every
-
-
 def test_beside_a_it_is_in_the_colours_of_both(subject: Subject) -> None:
     other = subject_of(subject.model, "cat")
     both = subject_of(subject.model, pinned=pinned(other, "conv2"))

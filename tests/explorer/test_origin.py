@@ -113,14 +113,6 @@ def test_a_layer_without_a_sum_of_products_says_what_it_does(network: Pooled) ->
     assert facts["upstream"] == "0"  # a layer that a link can name
 
 
-@pytest.mark.parametrize("axis", ["channel", "row", "column"])
-def test_what_is_not_there_is_refused(axis: str) -> None:
-    subject = subject_of(as_model(seeded(Tiny).eval()))
-    facts: dict[str, Any] = {"channel": 0, "row": 0, "column": 0, axis: 16}
-    with pytest.raises(NotThereError, match=f"conv1 has no {axis} .*: its {axis}s are 0 to"):
-        ask(subject, "cell", View(layer="conv1"), **facts)
-
-
 def test_the_weights_are_those_of_that_network() -> None:
     """Two networks of one name in one cache are told apart by their weights."""
     first, second = seeded(Tiny).eval(), seeded(Tiny).eval()

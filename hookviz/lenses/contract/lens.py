@@ -96,7 +96,7 @@ def how_note(how: str) -> tuple[TextPanel, ...]:
     """Return the note on how an answer's numbers are rounded; none where there is nothing to say.
 
     Args:
-        how: in words, as of `hookviz.hooking.channels_last.how`; empty of plain passes.
+        how: in words, as of `hookviz.hooking.channels_last.rounding_note`; empty of plain passes.
     """
     return (TextPanel(how, "note"),) if how else ()
 

@@ -71,10 +71,9 @@ def find_state_dict(loaded: Any, name: str, key: str | None = None) -> StateDict
     """Return the state dict inside `loaded`, unwrapped and checked.
 
     Args:
-        loaded: what the file held.
-        name: what to call it.
-        key: which is taken where it holds several: the key that it lies under, or the first part
-            of its tensors' names.
+        loaded: content of the file.
+        name: of the file, for errors.
+        key: of the state dict where there are several, or the first part of its tensors' names.
     """
     if not isinstance(loaded, Mapping):
         raise WeightsError(
@@ -195,7 +194,7 @@ def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str,
 
 
 def _why_no_weights(tensor: Tensor) -> str:
-    """Say what keeps a tensor from being weights; empty where nothing does."""
+    """Return why a tensor can't be weights, or an empty string."""
     if tensor.is_nested or tensor.layout != torch.strided:
         return say("is a sparse or nested tensor")
     if tensor.is_quantized:
@@ -227,7 +226,7 @@ def read_checkpoint(source: Path | bytes, name: str = "", key: str | None = None
     Args:
         source: the file, or its bytes: safetensors, or what torch.save wrote, old format or new.
         name: what to call it in errors; the path's name by default.
-        key: which is taken of several, see `find_state_dict`.
+        key: of one of several state dicts, see `find_state_dict`.
 
     Raises:
         WeightsError: there is no such file, it is of another kind, damaged, or holds objects that
@@ -265,7 +264,7 @@ def _read(stream: BinaryIO, name: str, key: str | None) -> StateDict:
         return find_state_dict(_from_pickle(stream, name), name, key)
     if _TORCH_MAGIC in head[:40]:
         check_pickles(stream, 5, name)
-        return find_state_dict(_from_pickle(stream, name, _zeroed(size)), name, key)
+        return find_state_dict(_from_pickle(stream, name, _zeroing_loader(size)), name, key)
     length = int.from_bytes(head[:8], "little")
     if head[8:9] == b"{" and length < 1 << 40:
         return find_state_dict(_from_safetensors(stream, length, size, name), name, key)
@@ -295,11 +294,11 @@ def _from_safetensors(stream: BinaryIO, length: int, size: int, name: str) -> Ma
     return OrderedDict(sorted(state_dict.items()))  # it comes in another order each time
 
 
-def _zeroed(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedStorage]:
+def _zeroing_loader(most: int) -> Callable[[torch.UntypedStorage, str], torch.UntypedStorage]:
     """Return a storage loader for torch that zeroes memory, and allows `most` bytes of it in all.
 
-    A file of the old format says how much memory it wants, and need not fill it. What lies there
-    then is what others left.
+    A file of the old format states its memory, and need not fill it: the rest would be the values
+    of freed memory.
     """
     left = most
 

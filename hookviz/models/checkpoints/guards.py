@@ -7,7 +7,7 @@ and what kind of file it is by its first bytes, a zip's entries or its name.
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from mmap import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hookviz.reader.answer_file import AnswerWriter
 
 _WORKS = mark("HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)")
-_SIGNS: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, and what kind of file has them
+_SIGNS: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, and the kind of file
     (
         0,
         b"version https://git-lfs",
@@ -75,7 +75,7 @@ _SUFFIXES = {
     ".mlmodel": mark("by its name it is a Core ML model"),
     ".index": mark("by its name it is part of a TensorFlow checkpoint"),
 }
-_ARCHIVES = (  # what an entry of a zip is called, and what kind of zip has it
+_ARCHIVES = (  # patterns of an entry's name, and the kind of zip that has it
     (r"(^|/)saved_model\.pb$", mark("it is a zipped TensorFlow SavedModel")),
     (r"(^|/)model\.weights\.h5$", mark("it is a Keras model (.keras)")),
     (
@@ -186,15 +186,6 @@ def kind_of(head: bytes, name: str) -> str:
     )
 
 
-def _archive_kind(entries: Iterable[str]) -> str:
-    """Name the kind of a zip that torch.save did not write, by its entries; empty if unknown."""
-    names = tuple(entries)
-    for pattern, kind in _ARCHIVES:
-        if any(re.search(pattern, name) for name in names):
-            return say(kind)
-    return ""
-
-
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
     """Refuse a zip that torch.save did not write, or one that would fill memory when unpacked."""
     if _directory_size(stream, size) > MOST_DESCRIPTION:  # zipfile makes an object of each entry
@@ -222,8 +213,10 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
         )
     if "data.pkl" not in inside:
         names = joined(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
-        kind = _archive_kind(entry.filename for entry in entries)
-        raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=names))
+        for pattern, kind in _ARCHIVES:
+            if any(re.search(pattern, entry.filename) for entry in entries):
+                raise unreadable(name, say(kind))
+        raise unreadable(name, say("it is a zip archive that holds {files}", files=names))
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_INFLATED * size:
         raise unreadable(

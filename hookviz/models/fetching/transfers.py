@@ -519,7 +519,11 @@ class Transfer:
 
 
 def hash_in_name(name: str) -> str | None:
-    """Return the first digits of a SHA-256 that a file's name has: ``resnet34-b627a593.pth``."""
+    """Return the first digits of a SHA-256 in a file's name; None without any.
+
+    >>> hash_in_name("vgg16_features-amdegroot-88682ab5.pth"), hash_in_name("net-short1.pth")
+    ('88682ab5', None)
+    """
     match = _HASH.search(name)
     return match[1] if match else None
 

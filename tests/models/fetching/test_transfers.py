@@ -302,20 +302,6 @@ def test_what_is_secret_in_an_address_is_not_shown(server: WeightsServer, tmp_pa
     assert f"{server.url}/{NAME}" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "digits"),
-    [
-        ("resnet34-b627a593.pth", "b627a593"),
-        ("vgg16_features-amdegroot-88682ab5.pth", "88682ab5"),
-        ("net-short1.pth", None),
-        ("net-b627a593", None),
-        ("net.pth", None),
-    ],
-)
-def test_the_hash_in_a_name(name: str, digits: str | None) -> None:
-    assert hash_in_name(name) == digits
-
-
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 that signs itself, and its key, in one file."""
