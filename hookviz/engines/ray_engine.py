@@ -108,7 +108,7 @@ def slots(workers: int | None, *, gpu: bool) -> list[Node]:
     """
     kind = "GPU" if gpu else "CPU"
     of_nodes = [[node] * int(resources.get(kind, 0)) for node, resources in _nodes()]
-    workers_nodes = [node for turn in zip_longest(*of_nodes) for node in turn if node is not None]
+    workers_nodes = [node for row in zip_longest(*of_nodes) for node in row if node is not None]
     if not workers_nodes:
         what = "GPU, and the model is on one" if gpu else "processor"
         raise EngineError(

@@ -104,20 +104,20 @@ def multi_head_arguments(*args: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 def multi_head_output(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Call ``F.multi_head_attention_forward`` for what it puts out, and for every head's weights.
+    """Call ``F.multi_head_attention_forward`` for its output and every head's weights.
 
     Without dropout, and by no fused kernel: where gradients are on they go through the weights.
     """
     function: Any = functional.multi_head_attention_forward
-    given = multi_head_arguments(*args, **kwargs)
-    padding = given["key_padding_mask"]
-    if given["is_causal"] and not given["need_weights"] and padding is None:
+    arguments = multi_head_arguments(*args, **kwargs)
+    padding = arguments["key_padding_mask"]
+    if arguments["is_causal"] and not arguments["need_weights"] and padding is None:
         # A hint that PyTorch goes by, and by no mask, where it returns no weights.
-        shape = len(given["query"]), len(given["key"])
-        given["attn_mask"] = given["query"].new_ones(shape, dtype=torch.bool).triu(1)
-    given |= {"is_causal": False, "training": False}
-    given |= {"need_weights": True, "average_attn_weights": False}
-    output, weights = function(**given)
+        shape = len(arguments["query"]), len(arguments["key"])
+        arguments["attn_mask"] = arguments["query"].new_ones(shape, dtype=torch.bool).triu(1)
+    arguments |= {"is_causal": False, "training": False}
+    arguments |= {"need_weights": True, "average_attn_weights": False}
+    output, weights = function(**arguments)
     return output, weights
 
 
@@ -194,15 +194,15 @@ class AttentionCalls(EveryFunction):
     """
 
     def __init__(self, replica: nn.Module, layers: frozenset[str] | None) -> None:
-        """Look at `layers` and at what is inside them; at all of the network with None."""
+        """Observe `layers` and their parts; with None the whole network."""
         super().__init__()
         self.found: list[AttentionCall] = []
         self._replica = replica
         self._layers = layers
         self._running: list[tuple[str, int]] = []
         self._marks = TensorMarks[_Scores | _Weights]()
-        held = (*nn.Module.parameters(replica), *nn.Module.buffers(replica))
-        self._learned = frozenset(map(memory_of, held))
+        tensors = (*nn.Module.parameters(replica), *nn.Module.buffers(replica))
+        self._learned = frozenset(map(memory_of, tensors))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -242,8 +242,8 @@ class AttentionCalls(EveryFunction):
 
     def _attends(self, weights: Callable[[], Tensor | None]) -> None:
         running = tuple(self._running)
-        seen = weights() if self._is_looked_at(running) else None
-        self._add(running, None if seen is None else self._kept(seen))
+        observed = weights() if self._is_observed(running) else None
+        self._add(running, None if observed is None else self._copied(observed))
 
     def _multiplied(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -261,7 +261,7 @@ class AttentionCalls(EveryFunction):
             self._marks[output] = _Scores(tuple(self._running), order)
 
     def _normalised(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor) -> None:
-        """Keep what may be weights, if the softmax is one of scores and along their keys."""
+        """Mark the output as weights, if the softmax is one of scores and along their keys."""
         scores = self._marks.get(_tensors(args, kwargs)[0])
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         if not isinstance(scores, _Scores) or not isinstance(dim, int) or output.ndim < 2:
@@ -274,8 +274,8 @@ class AttentionCalls(EveryFunction):
         if dim % output.ndim != order[-1]:
             return
         running = tuple(self._running)
-        seen = self._kept(output, order) if self._is_looked_at(running) else None
-        self._marks[output] = _Weights(_in_both(scores.running, running), seen)
+        weights = self._copied(output, order) if self._is_observed(running) else None
+        self._marks[output] = _Weights(_in_both(scores.running, running), weights)
 
     def _went_on(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -308,10 +308,10 @@ class AttentionCalls(EveryFunction):
 
     def _add(self, running: Running, weights: Tensor | None) -> None:
         within = tuple(layer for layer, _ in running)
-        self.found.append(AttentionCall(within, weights if self._is_looked_at(running) else None))
+        self.found.append(AttentionCall(within, weights if self._is_observed(running) else None))
 
-    def _kept(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
-        """Return the weights to keep, with their axes in `order` where that is given."""
+    def _copied(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
+        """Return a copy of the weights on the CPU, with their axes in `order`, if any."""
         turned = weights.permute(*order) if order else weights
         values = plain(turned.detach())
         if values is None:
@@ -321,7 +321,7 @@ class AttentionCalls(EveryFunction):
     def _is_learned(self, tensor: Tensor) -> bool:
         return not kind_of(tensor) and memory_of(tensor) in self._learned
 
-    def _is_looked_at(self, running: Running) -> bool:
+    def _is_observed(self, running: Running) -> bool:
         return self._layers is None or any(layer in self._layers for layer, _ in running)
 
 

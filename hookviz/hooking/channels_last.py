@@ -33,7 +33,7 @@ _WITH_WEIGHTS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, _NormBase, nn.GroupNo
 
 _suits: MutableMapping[nn.Module, bool] = ByNetwork()
 _agrees: MutableMapping[nn.Module, bool] = ByNetwork()
-_made: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = ByNetwork()
+_copies: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = ByNetwork()
 _origins: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
 
 
@@ -83,11 +83,11 @@ def with_channels_last(model: Model) -> Model:
     network = model.network
     if original(network) is not network or not is_convolutional(network):
         return model
-    made, weights = _made.get(network), _weights_now(network)
-    fast = made[0]() if made is not None and made[1] == weights else None
+    copy, weights = _copies.get(network), _weights_now(network)
+    fast = copy[0]() if copy is not None and copy[1] == weights else None
     if fast is None:
         fast = share(network_state.replicate(network, _moved))
-        _made[network], _origins[fast] = (ref(fast), weights), ref(network)
+        _copies[network], _origins[fast] = (ref(fast), weights), ref(network)
     return replace(model, network=fast)
 
 

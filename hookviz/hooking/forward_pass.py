@@ -431,11 +431,11 @@ def pass_at_another_size(
                 follow(own, _zeros(own, shape))
         elif _is_sooner_with_data(network):
             with torch.inference_mode(mode=False), torch.no_grad():
-                replica = _made_for(network_state.replicate(network), shape)
+                replica = _resized(network_state.replicate(network), shape)
                 follow(replica, _zeros(replica, shape))
         else:
             with _on_meta(network, shape) as (replica, images):
-                follow(_made_for(replica, shape), images)
+                follow(_resized(replica, shape), images)
     except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
         return
 
@@ -448,7 +448,7 @@ def _on_meta(network: nn.Module, shape: Sequence[int]) -> Iterator[tuple[nn.Modu
         yield network_state.meta_copy(network), torch.empty(1, *shape, device="meta", dtype=dtype)
 
 
-def _made_for(network: nn.Module, shape: Sequence[int]) -> nn.Module:
+def _resized(network: nn.Module, shape: Sequence[int]) -> nn.Module:
     resize: Any = getattr(network, "set_input_size", None)
     if resize is not None:
         resize(img_size=tuple(shape[1:]))

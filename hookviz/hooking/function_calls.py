@@ -28,8 +28,8 @@ KINDS: Mapping[str, str] = {
     "leaky_relu": "LeakyReLU",
     "log_sigmoid": "LogSigmoid",
     **{
-        f"{way}{what}_pool{sides}d": f"{kind}{what.title()}Pool{sides}d"
-        for way, kind in (("", ""), ("adaptive_", "Adaptive"))
+        f"{prefix}{what}_pool{sides}d": f"{kind}{what.title()}Pool{sides}d"
+        for prefix, kind in (("", ""), ("adaptive_", "Adaptive"))
         for what in ("max", "avg")
         for sides in (1, 2, 3)
     },

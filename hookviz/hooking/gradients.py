@@ -174,9 +174,9 @@ class _TensorSite:
     layer: str
     index: int
     side: str
-    kept: list[Tensor | None]
+    gradients: list[Tensor | None]
     place: int = 0
-    seen: bool = False
+    is_done: bool = False
 
 
 class _Watcher:
@@ -252,8 +252,8 @@ class _Watcher:
 
     def _watch(self, side: _TensorSite, value: Any, *, is_recomputed: bool) -> None:
         for place, (_, tensor) in enumerate(hooks.tensors_in(value)):
-            if place == len(side.kept):
-                side.kept.append(None)
+            if place == len(side.gradients):
+                side.gradients.append(None)
             # The inputs of a checkpoint are leaves as it is recomputed, and were hooked before.
             if not tensor.requires_grad or (is_recomputed and tensor.is_leaf):
                 continue
@@ -268,7 +268,7 @@ class _Watcher:
         key = id(tensor), site.layer, site.side, site.place
         waiting = []
         for earlier, stack in self._leaves.get(key, []):
-            if earlier.seen:
+            if earlier.is_done:
                 stack.close()
             else:
                 waiting.append((earlier, stack))
@@ -279,7 +279,7 @@ class _Watcher:
         self._leaves[key] = [*waiting, (site, stack)]
 
     def _see(self, site: _TensorSite, gradient: Tensor) -> Tensor | None:
-        site.seen = self._some_seen = True
+        site.is_done = self._some_seen = True
         if self._change is None:
             self._keep(site, gradient)
             return None
@@ -287,7 +287,7 @@ class _Watcher:
 
     def _keep(self, site: _TensorSite, gradient: Tensor) -> None:
         with self._trouble.kept_out(site.layer):
-            site.kept[site.place] = unwrapped(gradient.detach().clone())
+            site.gradients[site.place] = unwrapped(gradient.detach().clone())
 
 
 def at_end_of_backward(call: Callable[[], None]) -> None:

@@ -67,12 +67,12 @@ def checkpoints() -> list[Checkpoint]:
     """Return the checkpoints that the caller runs in: innermost first, up to a recomputed one."""
     if not is_backward_pass() and torch.is_grad_enabled() and not _may_be_checkpoint():
         return []  # without a look at the stack, which takes microseconds
-    found = []
+    inside = []
     for each in _on_stack():
-        found.append(each)
+        inside.append(each)
         if each.is_recomputed:
             break
-    return found
+    return inside
 
 
 def _may_be_checkpoint() -> bool:

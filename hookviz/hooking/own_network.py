@@ -43,12 +43,12 @@ def generators() -> tuple[Any, ...]:
 
 def put_generators_back(state: tuple[Any, ...]) -> None:
     """Restore a state that `generators` returned."""
-    (cpu, *devices), pythons, (name, keys, *place) = state
+    (cpu, *devices), pythons, (name, keys, *position) = state
     torch.set_rng_state(_as_tensor(cpu))
     if devices:
         torch.cuda.set_rng_state_all([_as_tensor(each) for each in devices])
     random.setstate(pythons)
-    np.random.set_state((name, np.frombuffer(keys, np.uint32), *place))
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), *position))
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:
@@ -164,7 +164,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
     with `by_value` values always do: batch norms in training mode count no writes.
     """
     tables = [(module._buffers, dict(module._buffers)) for module in network.modules()]
-    kept = [
+    saved = [
         (buffer, _copy(buffer), _writes(buffer))
         for _, own in tables
         for buffer in own.values()
@@ -172,7 +172,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
     ]
     with ExitStack() as counters:
         # The counters of writes too: graphs that a person keeps go by them, and so do caches.
-        for written, _, writes in kept:
+        for written, _, writes in saved:
             if writes >= 0:
                 counters.enter_context(_unsafe_preserve_version_counter(written))
         try:
@@ -182,7 +182,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
                 for name, buffer in own.items():
                     if name not in table or table[name] is not buffer:
                         table[name] = buffer  # a script's table has no other way
-            for buffer, before, writes in kept:
+            for buffer, before, writes in saved:
                 if buffer.requires_grad and not before.requires_grad:
                     buffer.detach_()  # it is no end of a graph that a pass made
                 by_values = by_value or buffer.device.type == "cpu"

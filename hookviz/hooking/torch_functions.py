@@ -144,8 +144,8 @@ def plain(tensor: Tensor) -> Tensor | None:
         return plain(inside)
     if kind == NESTED:
         parts = tensor.unbind()
-        alike = len({part.shape for part in parts}) == 1
-        return torch.stack(parts) if alike else None
+        is_stackable = len({part.shape for part in parts}) == 1
+        return torch.stack(parts) if is_stackable else None
     if kind == QUANTISED:
         return tensor.dequantize()
     return tensor.to_dense() if kind == SPARSE else tensor

@@ -171,8 +171,8 @@ class ImageProcessor:
                 CropAxis(image.height, rows, (rows - height) // 2, height),
                 CropAxis(image.width, columns, (columns - width) // 2, width),
             )
-            made = np.asarray(resize_and_crop(source, *axes, filter_name), dtype=np.float32)
-            if np.abs(made - levels).mean() <= _MOST_LEVELS:
+            candidate = np.asarray(resize_and_crop(source, *axes, filter_name), dtype=np.float32)
+            if np.abs(candidate - levels).mean() <= _MOST_LEVELS:
                 picture = levels.round().clip(0, 255).astype(np.uint8)
                 picture.setflags(write=False)
                 return picture, crop_between(*axes)
@@ -208,9 +208,9 @@ class ImageProcessor:
 
 
 def as_function(steps: Any) -> Any:
-    """Return preprocessing as it is given, an image processor as an `ImageProcessor`.
+    """Return an image processor as an `ImageProcessor`, and other preprocessing unchanged.
 
-    Of a processor of images and text, such as CLIP's, the part for images.
+    Of a processor of images and text, such as CLIP's, the part for images is used.
     """
     processor = getattr(steps, "image_processor", steps)
     is_processor = callable(processor) and callable(getattr(processor, "preprocess", None))
@@ -218,7 +218,7 @@ def as_function(steps: Any) -> Any:
 
 
 def pixel_values(returned: Any) -> Any:
-    """Return the image in what a processor returned, its ``pixel_values``; all else as it is."""
+    """Return the ``pixel_values`` in a processor's output; any other output unchanged."""
     if not isinstance(returned, Mapping) or "pixel_values" not in returned:
         return returned
     values = returned["pixel_values"]
@@ -293,8 +293,8 @@ def prepare(
     values = F.normalize(levels, mean=list(preprocess.mean), std=list(preprocess.std))
     shown = np.array(picture.convert("RGB"))
     shown.setflags(write=False)
-    made = _input(values.unsqueeze(0), shown, crop_between(rows, columns))
-    return replace(made, note=image.note)
+    model_input = _input(values.unsqueeze(0), shown, crop_between(rows, columns))
+    return replace(model_input, note=image.note)
 
 
 def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
@@ -405,7 +405,7 @@ def _dimensions(form: str) -> int:
 
 
 def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for each fault
-    """Return what keeps `value` from being one image as a tensor; empty where nothing does."""
+    """Return why `value` is not one image as a tensor, or an empty string."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
     if value.is_nested:
@@ -429,7 +429,7 @@ def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for
 
 
 def _input(values: Tensor, picture: Pixels | None, crop: Crop | None) -> ModelInput:
-    """Copy `values`, ``(1, C, H, W)``, to the CPU and freeze them together with what is known."""
+    """Copy `values`, ``(1, C, H, W)``, to the CPU, and return them as a frozen input."""
     kind = torch.float64 if values.dtype == torch.float64 else torch.float32
     with torch.inference_mode(mode=False):  # an ordinary tensor, wherever it is made
         tensor = torch.empty(values.shape, dtype=kind).copy_(values.detach())
@@ -531,8 +531,8 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
 def repainted(model: Model, model_input: ModelInput, picture: Pixels) -> ModelInput:
     """Return the input with `picture`, RGB uint8 ``(H, W, 3)`` of any size, in place of its own.
 
-    The same picture gives the same tensor to the bit: what is left of the model's own steps once an
-    image is cut is to divide by 255 and to normalise.
+    The same picture gives the same tensor to the bit: after resizing and cropping, the model's own
+    steps only divide by 255 and normalise.
 
     Raises:
         HookVizError: as `check_repaints` does.

@@ -68,9 +68,9 @@ def first_model() -> ModelSpec:
     Raises:
         UnknownModelError: the setting names none of the catalog's; the error names the nearest.
     """
-    asked = settings().start
-    wanted = find_model(asked) if asked else None
-    return wanted if wanted and wanted.on_disk else find_model(DEFAULT)
+    name = settings().start
+    model = find_model(name) if name else None
+    return model if model and model.on_disk else find_model(DEFAULT)
 
 
 def is_on_disk(name: str) -> bool:

@@ -89,11 +89,11 @@ def cached_models() -> tuple[ModelSpec, ...]:
         return ()
     from huggingface_hub import constants  # noqa: PLC0415 - transformers brings it
 
-    found = []
+    listed = []
     for reference in sorted(Path(constants.HF_HUB_CACHE).glob("models--*/refs/main")):
         commit = reference.read_text("utf-8").strip()  # of the newest files
-        found.append(_spec(reference.parents[1] / "snapshots" / commit))
-    return tuple(filter(None, found))
+        listed.append(_spec(reference.parents[1] / "snapshots" / commit))
+    return tuple(filter(None, listed))
 
 
 def _repository_or_folder(name: str) -> str:

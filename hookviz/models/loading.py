@@ -94,10 +94,10 @@ def load_model(
         network, origin = _pretrained(spec, progress), "pretrained"
     else:
         path = path_of(weights)
-        found = read_checkpoint(path, key=key)
-        network = networks.with_weights(spec, found.tensors, shorten(path.name))
+        checkpoint = read_checkpoint(path, key=key)
+        network = networks.with_weights(spec, checkpoint.tensors, shorten(path.name))
         model = _as_model(spec, network, path.name, labels, on_device, half=half)
-        note = _others_in(spec, found, path.name) if key is None else ""
+        note = _others_in(spec, checkpoint, path.name) if key is None else ""
         return replace(model, weights_note=note)
     if key is not None:
         raise WeightsError(
@@ -131,17 +131,17 @@ def load_checkpoint(
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
-    found = read_checkpoint(data, file_name)
-    network = networks.with_weights(spec, found.tensors, shorten(file_name))
+    checkpoint = read_checkpoint(data, file_name)
+    network = networks.with_weights(spec, checkpoint.tensors, shorten(file_name))
     model = _as_model(spec, network, file_name, labels, on_device, half=half)
-    return replace(model, weights_note=_others_in(spec, found, file_name))
+    return replace(model, weights_note=_others_in(spec, checkpoint, file_name))
 
 
-def _others_in(spec: ModelSpec, found: StateDict, name: str) -> str:
+def _others_in(spec: ModelSpec, checkpoint: StateDict, name: str) -> str:
     """Return the note on several networks in a file: the loaded one, and the others' keys."""
-    loaded, *others = network_names(spec.name, found.tensors) or ("",)
+    loaded, *others = network_names(spec.name, checkpoint.tensors) or ("",)
     if not others:
-        loaded, others = found.key, list(found.others)
+        loaded, others = checkpoint.key, list(checkpoint.others)
     if not others:
         return ""
     return say(

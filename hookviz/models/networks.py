@@ -202,7 +202,7 @@ def _difference(tensor: Tensor, expected: Tensor) -> str:
 _FLOAT = 4  # bytes of a float32
 
 _NEAREST = 8  # architectures of about the same size that such a state dict is matched to
-_ALIKE = 0.9  # share of an architecture's names and shapes that makes it worth a mention
+_LEAST_SHARE = 0.9  # share of an architecture's names and shapes that makes it worth a mention
 
 
 def with_random_weights(spec: ModelSpec, classes: int | None = None) -> nn.Module:
@@ -333,7 +333,7 @@ def _state_dict_mismatch(
         if not others_faults:
             likely, fits = say("It fits {model}; choose that model.", model=other.title), other.name
             break
-        if others_faults.share > max(best, _ALIKE):
+        if others_faults.share > max(best, _LEAST_SHARE):
             likely = say(
                 "It is most like {model}, which it does not fit either.", model=other.title
             )

@@ -61,10 +61,10 @@ def specs() -> tuple[ModelSpec, ...]:
     listed = [_spec(name) for name in _names()]
     tasks = list(_TASKS)
 
-    def place(spec: ModelSpec) -> tuple[int, str, int]:
+    def sort_key(spec: ModelSpec) -> tuple[int, str, int]:
         return tasks.index(spec.task), spec.family.casefold(), spec.parameters
 
-    return tuple(sorted(listed, key=place))
+    return tuple(sorted(listed, key=sort_key))
 
 
 def categories(name: str) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ def preprocess(name: str) -> Preprocess:
         return Preprocess(side, side, mean=tuple(steps.mean), std=tuple(steps.std))
     frames = 0
     if task(name) == "video":  # which tells how many frames it was measured on in words alone
-        found = re.search(r"`clip_len=(\d+)`", _weights(name).meta["_docs"])
-        frames = min(_MOST_FRAMES, int(found[1])) if found else _MOST_FRAMES
+        match = re.search(r"`clip_len=(\d+)`", _weights(name).meta["_docs"])
+        frames = min(_MOST_FRAMES, int(match[1])) if match else _MOST_FRAMES
     return Preprocess(
         resize=steps.resize_size[0],
         crop=steps.crop_size[0],

@@ -111,17 +111,17 @@ def scores_within(part: Any, labels: int, region: Sequence[float], size: tuple[i
     """
     if isinstance(part, Mapping):
         edges = box_convert(part["pred_boxes"].detach(), "cxcywh", "xyxy")
-        asked = edges.new_tensor([region])
-        nearest = torch.stack([box_iou(each, asked)[:, 0].argmax() for each in edges])
+        target = edges.new_tensor([region])
+        nearest = torch.stack([box_iou(each, target)[:, 0].argmax() for each in edges])
         return box_scores(part)[torch.arange(len(edges), device=edges.device), nearest]
     count = count_classes(part, labels)
     rows = []
     for each in part:
         height, width = size
-        asked = each["boxes"].new_tensor([region]) * each["boxes"].new_tensor(
+        target = each["boxes"].new_tensor([region]) * each["boxes"].new_tensor(
             [width, height, width, height]
         )
-        overlaps = box_iou(each["boxes"].detach(), asked)[:, 0]
+        overlaps = box_iou(each["boxes"].detach(), target)[:, 0]
         near = [at for at in overlaps.argsort().tolist() if overlaps[at] > 0]
         # The last one of a class overlaps the most.
         chosen = {label: at for at in near if (label := int(each["labels"][at])) < count}
@@ -295,11 +295,11 @@ def _of_rows(output: Output, rows: Tensor, labels: int) -> Scores:
             )
         )
     return Scores(
-        rows, kind if output.is_said and kind else _found_kind(kind, rows.detach(), labels)
+        rows, kind if output.is_said and kind else _kind_of_scores(kind, rows.detach(), labels)
     )
 
 
-def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
+def _kind_of_scores(stated: str, scores: Tensor, labels: int) -> str:
     """Return the kind of scores ``(N, K)`` without a declaration; empty where a doubt is left."""
     classes = scores.shape[1]
     is_within = bool(((scores >= 0) & (scores <= 1)).all())
@@ -321,13 +321,13 @@ def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -
         return Scores(means, "")
     if not with_areas:
         return Scores(means, MAPS)
-    seen = pixels.detach()
+    values = pixels.detach()
     if output.kind == MULTILABEL:
-        areas = (seen.sigmoid() > _SURE).float().mean(2)
+        areas = (values.sigmoid() > _SURE).float().mean(2)
     else:
-        counts = [torch.bincount(image, minlength=seen.shape[1]) for image in seen.argmax(1)]
-        areas = torch.stack(counts) / seen.shape[2]
-    areas[seen.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
+        counts = [torch.bincount(image, minlength=values.shape[1]) for image in values.argmax(1)]
+        areas = torch.stack(counts) / values.shape[2]
+    areas[values.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
     return Scores(means, MAPS, areas)
 
 

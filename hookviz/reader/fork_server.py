@@ -160,8 +160,10 @@ def _filter_calls(machine: _Machine) -> None:
     ]
     packed = b"".join(struct.pack("HBBI", *step) for step in steps)
     program = ctypes.create_string_buffer(packed, len(packed))
-    told = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(program)))
-    _control(_SET_SECCOMP, _FILTER, ctypes.addressof(told))
+    program_header = ctypes.create_string_buffer(
+        struct.pack("HP", len(steps), ctypes.addressof(program))
+    )
+    _control(_SET_SECCOMP, _FILTER, ctypes.addressof(program_header))
 
 
 Read = Callable[[mmap | bytes, Mapping[str, Any], AnswerWriter], Mapping[str, Any]]
@@ -171,7 +173,7 @@ MOST_REQUEST = 64 * 1024
 """Bytes of a request, beside the files that come with it."""
 
 _MOST_LINES, _MOST_LETTERS = 10, 300  # of the log of one file
-_GIVES_WAY = 0.5
+_NICE_AFTER_S = 0.5
 """Seconds after which a process has the processors that the app leaves it: a photograph takes less.
 """
 _NICENESS = 15
@@ -184,13 +186,13 @@ class _Child:
 
     Attributes:
         asker: the socket on which its end is told.
-        gives_way: when it gives way to the app; infinity once it does.
+        nice_after: when it gives way to the app; infinity once it does.
         deadline: when it is killed.
         late: whether it was.
     """
 
     asker: socket.socket
-    gives_way: float
+    nice_after: float
     deadline: float
     late: bool = False
 
@@ -263,19 +265,19 @@ class _Server:
 
     def _begin(self) -> bool:
         """Fork a process for the next request; return False where the app has gone."""
-        told, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
-        if not told:
+        message, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
+        if not message:
             return False
         asker = socket.socket(fileno=files[0])
         try:
-            number = self._hand_over(told, files[1:])
+            number = self._hand_over(message, files[1:])
         except OSError:  # there is no room for another process
             asker.send(json.dumps({"code": -signal.SIGKILL, "late": False}).encode())
             asker.close()
         else:
             now = time.monotonic()
-            deadline = now + json.loads(told)["deadline"]
-            self._children[number] = _Child(asker, now + _GIVES_WAY, deadline)
+            deadline = now + json.loads(message)["deadline"]
+            self._children[number] = _Child(asker, now + _NICE_AFTER_S, deadline)
             self._selector.register(asker, selectors.EVENT_READ, number)
             self._prepare()
         finally:
@@ -283,7 +285,7 @@ class _Server:
             os.close(files[2])
         return True
 
-    def _hand_over(self, told: bytes, files: Sequence[int]) -> int:
+    def _hand_over(self, message: bytes, files: Sequence[int]) -> int:
         """Give a request to the process that waits for one, and return its number."""
         if self._waiting is None:
             self._prepare()
@@ -292,7 +294,7 @@ class _Server:
         number, ear = self._waiting
         self._waiting = None
         with ear:
-            socket.send_fds(ear, [told], files)
+            socket.send_fds(ear, [message], files)
         return number
 
     def _prepare(self) -> None:
@@ -311,15 +313,15 @@ class _Server:
 
     def _until_next(self) -> float | None:
         """Return the seconds until a process gives way or is late; None where there is none."""
-        times = [min(each.gives_way, each.deadline) for each in self._children.values()]
+        times = [min(each.nice_after, each.deadline) for each in self._children.values()]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _hold_back(self) -> None:
         """Have those that take long give way to the app, and kill those that are late."""
         now = time.monotonic()
         for number, child in self._children.items():
-            if child.gives_way <= now:
-                child.gives_way = math.inf
+            if child.nice_after <= now:
+                child.nice_after = math.inf
                 with suppress(ProcessLookupError):
                     os.setpriority(os.PRIO_PROCESS, number, _NICENESS)
             if child.deadline <= now:
@@ -361,9 +363,9 @@ def _child(reads: Mapping[str, Read], mouth: socket.socket) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         give_up_most()
-        told, files, _, _ = socket.recv_fds(mouth, MOST_REQUEST, 2)
-        if told:  # else the server has gone
-            request = json.loads(told)
+        message, files, _, _ = socket.recv_fds(mouth, MOST_REQUEST, 2)
+        if message:  # else the server has gone
+            request = json.loads(message)
             confine((files[0], files[1]), request["memory"], request["seconds"])
             code = 1
             speaking.speak(request["language"])
@@ -374,11 +376,11 @@ def _child(reads: Mapping[str, Read], mouth: socket.socket) -> None:
         os._exit(code)
 
 
-def _answer(read: Read, given: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
+def _answer(read: Read, file: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
     log = _LogLines()
     logging.getLogger("hookviz").addHandler(log)
-    size = os.lseek(given, 0, os.SEEK_END)
-    data = mmap(given, size, access=ACCESS_READ) if size else b""
+    size = os.lseek(file, 0, os.SEEK_END)
+    data = mmap(file, size, access=ACCESS_READ) if size else b""
     try:
         facts = read(data, options, writer)
     except HookVizError as error:

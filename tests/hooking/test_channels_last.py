@@ -123,7 +123,7 @@ def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
     )
     del first, second
     gc.collect()
-    assert channels_last._made[model.network][0]() is None
+    assert channels_last._copies[model.network][0]() is None
 
 
 @pytest.mark.parametrize("replaced", [False, True])

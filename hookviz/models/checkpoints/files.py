@@ -115,20 +115,20 @@ def find_state_dict(loaded: Any, name: str, key: str | None = None) -> StateDict
 
 def _state_dicts(loaded: Mapping[Any, Any]) -> dict[str, dict[str, Tensor]]:
     """Return every state dict in a file by where it lies: at least two tensors with names."""
-    found: dict[str, dict[str, Tensor]] = {}
+    by_path: dict[str, dict[str, Tensor]] = {}
     queue: list[tuple[str, Mapping[Any, Any]]] = [("", loaded)]
-    seen: set[int] = set()
+    visited: set[int] = set()
     for path, node in queue:
-        if id(node) in seen or path.count(".") >= _DEEPEST:
+        if id(node) in visited or path.count(".") >= _DEEPEST:
             continue
-        seen.add(id(node))
+        visited.add(id(node))
         tensors = _tensors_of(node)
         if len(tensors) > 1:
-            found[path] = tensors
+            by_path[path] = tensors
         for key, value in node.items():
             if isinstance(value, Mapping) and isinstance(key, str) and not _NO_WEIGHTS.search(key):
                 queue.append((f"{path}.{key}".removeprefix("."), value))
-    return found
+    return by_path
 
 
 def _chosen(
@@ -162,15 +162,15 @@ def _is_same(some: Mapping[str, Tensor], others: Mapping[str, Tensor]) -> bool:
     return some.keys() == others.keys() and all(some[key] is others[key] for key in some)
 
 
-def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str, Tensor]:
+def _unwrapped(node: Mapping[Any, Any], depth: int, visited: set[int]) -> dict[str, Tensor]:
     """Return the tensors under the likeliest key, else the most tensors that lie together.
 
     Real state dicts hold no dicts, so a dict under a reporter name goes before tensors beside it,
     such as a best accuracy.
     """
-    if depth == 0 or id(node) in seen:
+    if depth == 0 or id(node) in visited:
         return {}
-    seen.add(id(node))
+    visited.add(id(node))
     inner = {
         key.casefold(): value
         for key, value in node.items()
@@ -178,16 +178,16 @@ def _unwrapped(node: Mapping[Any, Any], depth: int, seen: set[int]) -> dict[str,
     }
     for key in USUAL_KEYS:
         if key in inner:
-            tensors = _unwrapped(inner.pop(key), depth - 1, seen)
+            tensors = _unwrapped(inner.pop(key), depth - 1, visited)
             if tensors:
                 return tensors
     best = _tensors_of(node)
     averaged = [inner.pop(key) for key in list(inner) if _AVERAGED.search(key)]
     for key, child in inner.items():
-        tensors = {} if _NO_WEIGHTS.search(key) else _unwrapped(child, depth - 1, seen)
+        tensors = {} if _NO_WEIGHTS.search(key) else _unwrapped(child, depth - 1, visited)
         best = max(best, tensors, key=len)
     for child in averaged:
-        tensors = _unwrapped(child, depth - 1, seen)
+        tensors = _unwrapped(child, depth - 1, visited)
         if len(tensors) > len(best):
             return tensors
     return best

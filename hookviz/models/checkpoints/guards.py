@@ -1,7 +1,7 @@
 """Refuse files of weights that are harmful or no checkpoint, before torch reads them.
 
-Zip bombs, other archives and endless pickles are refused here. The errors say what works instead,
-and what kind of file it is by its first bytes, a zip's entries or its name.
+Zip bombs, other archives and endless pickles are refused here. The errors name the kind of file, by
+its first bytes, a zip's entries or its name, and a kind that works.
 """
 
 import io
@@ -156,7 +156,7 @@ def unsafe_file_error(name: str, reason: str) -> WeightsError:
 
 
 def _guess(wanted: str) -> str:
-    """Say what an object of that class usually does in a checkpoint."""
+    """Return the usual role of an object of that class in a checkpoint."""
     package = wanted.partition(".")[0]
     if package in ("numpy", "_codecs"):
         return say("That is a NumPy value, such as a metric kept beside the weights.")
@@ -175,8 +175,8 @@ def kind_of(head: bytes, name: str) -> str:
     for pattern, kind in _STARTS:
         if re.match(pattern, head, re.IGNORECASE):
             title = re.search(rb"<(?:title|code)>\s*([^<]{1,200})", head, re.IGNORECASE)
-            said = shorten(title[1].decode(errors="replace").strip()) if title else ""
-            return f"{say(kind)} ({said!r})" if said else say(kind)
+            text = shorten(title[1].decode(errors="replace").strip()) if title else ""
+            return f"{say(kind)} ({text!r})" if text else say(kind)
     suffix = Path(name).suffix.casefold()
     known = _SUFFIXES.get(suffix)
     return (
@@ -263,9 +263,9 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
 
     Args:
         stream: at the start of the first.
-        count: how many there are: torch's old format is five, the last two the state dict and which
-            values follow.
-        name: what to call the file in errors.
+        count: number of pickles: torch's old format has five, the last two the state dict and the
+            list of its values.
+        name: of the file, for errors.
 
     Raises:
         WeightsError: reading them would do harm, or they are damaged.

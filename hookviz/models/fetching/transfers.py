@@ -126,9 +126,9 @@ class DownloadAttemptError(Exception):
 
 
 def no_answer(
-    error: Exception, url: str, limits: RetryLimits, *, begun: bool
+    error: Exception, url: str, limits: RetryLimits, *, has_bytes: bool
 ) -> DownloadAttemptError:
-    """Explain why no answer came, by an error or its causes; `begun` where bytes came before."""
+    """Explain why no answer came, by an error or its causes; `has_bytes` where some came before."""
     request = getattr(error, "request", None)  # after a redirect it is another one than was asked
     host = _host(getattr(request, "url", url))
     chain: list[BaseException] = [error]
@@ -139,7 +139,7 @@ def no_answer(
         for kind, words, attempts in _WHY_NO_ANSWER
         if any(isinstance(link, kind) for link in chain)
     )
-    if begun and attempts == _NO_NETWORK:
+    if has_bytes and attempts == _NO_NETWORK:
         attempts = math.inf
     seconds = {"connect_limit": limits.connect, "stall_limit": limits.stall}
     return DownloadAttemptError(partial(say, words, host=host, **seconds), attempts=attempts)
@@ -148,8 +148,8 @@ def no_answer(
 def refusal(response: requests.Response, url: str) -> DownloadAttemptError:
     """Explain by its status why an answer is not the file."""
     status = response.status_code
-    sender, asked = urlsplit(response.url).netloc, urlsplit(url).netloc
-    reason = partial(_refusal, status, "" if sender == asked else sender.rpartition("@")[2])
+    sender, server = urlsplit(response.url).netloc, urlsplit(url).netloc
+    reason = partial(_refusal, status, "" if sender == server else sender.rpartition("@")[2])
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= _SERVER_FAULT:
         after = response.headers.get("Retry-After", "")
         pause = float(after) if after.isdecimal() else 0.0
@@ -359,7 +359,7 @@ class Transfer:
             say(
                 "{title} could not be downloaded from {url}: {problem}{tries}.",
                 title=title,
-                url=_shown(self._url),
+                url=_without_secrets(self._url),
                 problem=error,
                 tries=tried,
             )
@@ -385,7 +385,7 @@ class Transfer:
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=timeout)
         except _NETWORK_ERRORS as error:
-            raise no_answer(error, self._url, self._limits, begun=self._size > 0) from error
+            raise no_answer(error, self._url, self._limits, has_bytes=self._size > 0) from error
         finally:
             self._meter.note("")
         with response:
@@ -534,7 +534,7 @@ def _validator(headers: Mapping[str, str]) -> str | None:
     return etag if etag.startswith('"') else headers.get("Last-Modified")
 
 
-def _shown(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Strip an address of what may be secret in it: user, password, query."""
     try:
         parts = urlsplit(url)
