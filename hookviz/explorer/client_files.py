@@ -39,7 +39,7 @@ _SHEET = re.compile(r'^@import "([^"]+)";\n', re.MULTILINE)
 
 def sheet(file: Path) -> str:
     """Return the text of a style sheet, with its imports inlined."""
-    return _SHEET.sub(lambda found: sheet(file.parent / found[1]), file.read_text("utf-8"))
+    return _SHEET.sub(lambda match: sheet(file.parent / match[1]), file.read_text("utf-8"))
 
 
 def bundle(*files: Path) -> str:
@@ -62,12 +62,12 @@ def _collect(file: Path, modules: dict[Path, str]) -> None:
     for _, path in _IMPORT.findall(text):
         _collect(_beside(file, path), modules)
 
-    def taken(found: re.Match[str]) -> str:
-        names = found[1].strip().replace(" as ", ": ")
-        return f"const {{ {names} }} = {scope(_beside(file, found[2]))};\n"
+    def import_line(match: re.Match[str]) -> str:
+        names = match[1].strip().replace(" as ", ": ")
+        return f"const {{ {names} }} = {scope(_beside(file, match[2]))};\n"
 
     exported = _NAMED.findall(text)
-    body = _NAMED.sub("", _IMPORT.sub(taken, text))
+    body = _NAMED.sub("", _IMPORT.sub(import_line, text))
     if _DEFAULT in body:
         body = body.replace(_DEFAULT, "const main = function")
         exported.append("main")

@@ -29,7 +29,7 @@ from hookviz.types import Pixels
 from hookviz.wording import number
 
 THIS_IMAGE = mark("those for this image")
-_SAID = (EVERY_CHANNEL, THIS_IMAGE, mark("photograph"))  # the last of the atlases in the box
+_TRANSLATED = (EVERY_CHANNEL, THIS_IMAGE, mark("photograph"))  # the last of the atlases in the box
 
 
 class PatchTiles(NamedTuple):
@@ -55,9 +55,9 @@ def atlas_of_step(subject: Subject, step: str) -> Atlas | None:
 def answer_choices(subject: Subject, atlas: Atlas) -> list[tuple[str, str]]:
     """Return the choices of channels: the word of a link, and its translation."""
     known = any(each.digest == subject.image.digest for each in atlas.images)
-    said = _said_of(subject, atlas, listed_label)
+    translated = _translator(subject, atlas, listed_label)
     options = (EVERY_CHANNEL, *((THIS_IMAGE,) if known else ()), *atlas.classes)
-    return [(option, said(option)) for option in options]
+    return [(option, translated(option)) for option in options]
 
 
 def patch_tiles(
@@ -75,15 +75,15 @@ def patch_tiles(
     Raises:
         HookVizError: the atlas can't be read any more.
     """
-    asked = answers if answers == THIS_IMAGE or answers in atlas.classes else EVERY_CHANNEL
-    channels = _answering(subject, atlas, grid.title, asked)
+    choice = answers if answers == THIS_IMAGE or answers in atlas.classes else EVERY_CHANNEL
+    channels = _answering(subject, atlas, grid.title, choice)
     note = ""
     if channels:
         grid = with_channels(grid, maps, channels)
-    elif asked != EVERY_CHANNEL:
+    elif choice != EVERY_CHANNEL:
         note = say(
             "No channel of this layer has {class_name!r} among its strongest: these are all.",
-            class_name=_said_of(subject, atlas, class_label)(asked),
+            class_name=_translator(subject, atlas, class_label)(choice),
         )
     # another order of the same channels is another sheet
     key = ("patch sheet", str(atlas.path), atlas.digest, grid.title, grid.order.tobytes())
@@ -101,14 +101,14 @@ def patch_tiles(
     return PatchTiles(grid, sheet, note)
 
 
-def _answering(subject: Subject, atlas: Atlas, step: str, asked: str) -> list[int]:
+def _answering(subject: Subject, atlas: Atlas, step: str, choice: str) -> list[int]:
     """Return the step's channels of a choice, the strongest first; empty for all."""
-    if asked == EVERY_CHANNEL:
+    if choice == EVERY_CHANNEL:
         return []
     count = sum(atlas.layers.values()) * atlas.top
     digest = subject.image.digest
-    if asked != THIS_IMAGE:
-        answers = atlas.channels_of_class(asked, count)
+    if choice != THIS_IMAGE:
+        answers = atlas.channels_of_class(choice, count)
     elif any(each.digest == digest for each in atlas.images):
         answers = atlas.channels_of_image(digest, count)
     else:  # a link that asked for another image's
@@ -116,7 +116,7 @@ def _answering(subject: Subject, atlas: Atlas, step: str, asked: str) -> list[in
     return list(dict.fromkeys(each.channel for each in answers if each.layer == step))
 
 
-def _said_of(
+def _translator(
     subject: Subject, atlas: Atlas, label: Callable[[int, Sequence[str]], str]
 ) -> Callable[[str], str]:
     """Return the function that translates an option, with `label` for a class of known names.
@@ -130,12 +130,12 @@ def _said_of(
     counts = Counter(names)
     numbers = {name: at for at, name in enumerate(names) if counts[name] == 1}
 
-    def said(option: str) -> str:
+    def translated(option: str) -> str:
         if option in numbers:
             return label(numbers[option], names)
-        return say(option) if option in _SAID else option
+        return say(option) if option in _TRANSLATED else option
 
-    return said
+    return translated
 
 
 OF_CELLS = mark(
@@ -186,7 +186,7 @@ def answer_excites(
     atlas, layer = subject.atlas, str(resolved.step)
     if atlas is None or layer not in atlas.layers:
         return Answer({"known": False, "patches": [], "error": ""})
-    said = {
+    facts_of_channel = {
         "known": True,
         "among": subject.atlas_words,
         "label": say("What excites channel {channel} most, strongest first", channel=channel),
@@ -197,7 +197,7 @@ def answer_excites(
     try:
         patches = patches_of(subject.cache, atlas, layer, channel)
     except HookVizError as error:
-        return Answer(said | {"patches": [], "error": str(error)})
+        return Answer(facts_of_channel | {"patches": [], "error": str(error)})
 
     def leads(rank: int, best: TopActivation) -> dict[str, Any]:
         cell = str(Cell(*best.cell, rows, columns))
@@ -209,7 +209,7 @@ def answer_excites(
         {"title": each.title, "picture": each.picture, "leads": leads(rank, each.activation)}
         for rank, each in enumerate(patches)
     ]
-    return Answer(said | {"patches": items})
+    return Answer(facts_of_channel | {"patches": items})
 
 
 def patches_of(cache: ByteCache, atlas: Atlas, layer: str, channel: int) -> tuple[Patch, ...]:
@@ -219,15 +219,15 @@ def patches_of(cache: ByteCache, atlas: Atlas, layer: str, channel: int) -> tupl
         HookVizError: the patches can't be read any more.
     """
     key = ("excites", str(atlas.path), atlas.digest, layer, channel)
-    kept: tuple[Patch, ...] | None = cache.get(key)
-    if kept is None:
+    patches: tuple[Patch, ...] | None = cache.get(key)
+    if patches is None:
         top = atlas.top_activations(layer, channel)
-        kept = tuple(
+        patches = tuple(
             Patch(
                 replace(each, patch=None),
                 "" if each.patch is None else data_url(encode_jpeg(each.patch, quality=90), "jpeg"),
             )
             for each in top
         )
-        cache.put(key, kept, sum(len(each.picture) for each in kept))
-    return kept
+        cache.put(key, patches, sum(len(each.picture) for each in patches))
+    return patches

@@ -134,9 +134,9 @@ def table() -> str:
     A word of another language has the English one behind it, for searching papers.
     """
     rows = [
-        f"| {word if said == word else f'{said} ({word})'} | {say(sentence)} |"
+        f"| {word if translation == word else f'{translation} ({word})'} | {say(sentence)} |"
         for word, sentence in WORDS.items()
-        for said in [say(word)]
+        for translation in [say(word)]
     ]
     return "\n".join(["| | |", "|---|---|", *rows, ""])
 

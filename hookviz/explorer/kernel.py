@@ -13,7 +13,7 @@ from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.encoding import float32_text, robust_largest
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import resolve
-from hookviz.explorer.origin import asked_place, layer_call, upstream_of
+from hookviz.explorer.origin import cell_of_question, layer_call, upstream_of
 from hookviz.explorer.question import Answer, NotThereError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -209,10 +209,10 @@ def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         HookVizError: the layer is no plain convolution, or can't be recorded.
     """
     resolved = resolve(subject, view)
-    place = asked_place(subject, resolved, facts)
+    cell = cell_of_question(subject, resolved, facts)
     call = layer_call(subject, resolved)
-    inputs = call.inputs_of(place.channel)
-    strongest = ranking.strongest_by_contribution(call, place.channel)
+    inputs = call.inputs_of(cell.channel)
+    strongest = ranking.strongest_by_contribution(call, cell.channel)
     most = strongest[0][0]
     chosen = facts.get("input")
     if chosen is None:
@@ -222,7 +222,7 @@ def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report:
             say(
                 "Channel {channel} of {layer} has no input {index}: its inputs are {first} to "
                 "{last}.",
-                channel=place.channel,
+                channel=cell.channel,
                 layer=call.layer,
                 index=written(chosen),
                 first=inputs.start,
@@ -234,7 +234,7 @@ def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         offered.append(chosen)
     return Answer(
         {
-            **kernel_walk(call, place.channel, chosen, place.on(call)),
+            **kernel_walk(call, cell.channel, chosen, cell.on(call)),
             "inputs": [
                 {
                     "value": index,

@@ -20,7 +20,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import amount, field_text, kernel_text
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.excites import answer_choices, atlas_of_step
-from hookviz.explorer.layers import ResolvedView, Steps, kept_capture, maps, resolve, steps_of
+from hookviz.explorer.layers import ResolvedView, Steps, cached_capture, maps, resolve, steps_of
 from hookviz.explorer.question import Answer, Report
 from hookviz.explorer.rendering import pinned_pair, sorts, tops
 from hookviz.explorer.subject import Subject, between_layers
@@ -61,7 +61,7 @@ def answer_layers(
             "patches": None
             if atlas is None
             else {"answers": [{"value": a, "says": b} for a, b in answer_choices(subject, atlas)]},
-            "sorts": _options(sorts(alike=_is_alike(subject, resolved))),
+            "sorts": _options(sorts(alike=_has_pair_of_one_shape(subject, resolved))),
             "tops": _options(tops(channels)),
             "scales": _options((AUTOMATIC, *SCALES)),
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
@@ -114,7 +114,7 @@ def _translated_output(word: str) -> str:
     return say("call {number}", number=int(call[1])) + call[2] if call else say(word)
 
 
-def _is_alike(subject: Subject, resolved: ResolvedView) -> bool:
+def _has_pair_of_one_shape(subject: Subject, resolved: ResolvedView) -> bool:
     """Return whether the maps pinned as A have the shape of the layer's maps."""
     if subject.pinned is None:
         return False
@@ -257,7 +257,7 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
         return cached
     if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
         return _previews(subject, of_all=False) if of_all else None
-    capture = kept_capture(subject, names, logits=False)
+    capture = cached_capture(subject, names, logits=False)
     if capture is None:
         with subject.take_turn(model.title, "previews", "") as run:
             capture = engine.capture(

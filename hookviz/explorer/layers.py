@@ -134,9 +134,9 @@ def capture_layer(subject: Subject, layer: str) -> Capture:
     cache, key = subject.cache, subject.key
     if shared is not None and not engine.is_cached(model, model_input, layer, cache):
         shared.hand_over(cache, key)
-    kept = kept_capture(subject, layer)  # which needs no turn
-    if kept is not None:
-        return kept
+    capture = cached_capture(subject, layer)  # which needs no turn
+    if capture is not None:
+        return capture
     with subject.take_turn(model.title, "capture", layer) as run:
         if shared is not None:  # who had the turn before may have run it
             shared.hand_over(cache, key)
@@ -148,7 +148,7 @@ def capture_layer(subject: Subject, layer: str) -> Capture:
     return capture
 
 
-def kept_capture(
+def cached_capture(
     subject: Subject, layers: str | Sequence[str], *, logits: bool = True
 ) -> Capture | None:
     """Return the capture of layers that are all in the cache; None where one is not."""
@@ -159,16 +159,16 @@ def kept_capture(
         return engine.capture(
             model, model_input, layers, logits=logits, cache=cache, progress=_run_nothing
         )
-    except _NotKeptError:  # it gave way to another session's in between
+    except _NotCachedError:  # it gave way to another session's in between
         return None
 
 
-class _NotKeptError(Exception):
+class _NotCachedError(Exception):
     """Ends a pass that was not to be run."""
 
 
 def _run_nothing(_share: float) -> None:
-    raise _NotKeptError
+    raise _NotCachedError
 
 
 def maps(subject: Subject, resolved: ResolvedView) -> torch.Tensor:

@@ -175,7 +175,7 @@ def _step(step: Step) -> str:
 _Call = TypeVar("_Call", LayerCall, NormCall)
 
 
-class Place(NamedTuple):
+class MapCell(NamedTuple):
     """Cell of a channel on a map of `rows` × `columns`."""
 
     channel: int
@@ -204,12 +204,12 @@ def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         HookVizError: the pass can't be run, or takes longer than one may.
     """
     resolved = resolve(subject, view)
-    place = asked_place(subject, resolved, facts)
+    cell_on_map = cell_of_question(subject, resolved, facts)
     call = call_or_why_not(subject, resolved)
     if isinstance(call, str):
         return Answer(unexplained(call))
     layer = resolved.layer
-    cell = explain(call, place.channel, *place.on(call))
+    cell = explain(call, cell_on_map.channel, *cell_on_map.on(call))
     facts_of_cell = described(cell, upstream_of(subject, layer), subject.colours.diverging)
     has_kernel = isinstance(call, LayerCall)
     return Answer(facts_of_cell | {"hasKernel": has_kernel, "canWalk": bool(layer.kernel_size)})
@@ -235,7 +235,7 @@ def call_or_why_not(subject: Subject, resolved: ResolvedView) -> LayerCall | Nor
         return str(error)
 
 
-def asked_place(subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]) -> Place:
+def cell_of_question(subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]) -> MapCell:
     """Return the channel and the cell that a question is about.
 
     Raises:
@@ -244,7 +244,7 @@ def asked_place(subject: Subject, resolved: ResolvedView, facts: Mapping[str, An
     """
     channels, rows, columns = maps(subject, resolved).shape
     channel = asked_number(facts, "channel", channels, resolved.step)
-    return Place(channel, *asked_cell(facts, (rows, columns), resolved.step), rows, columns)
+    return MapCell(channel, *asked_cell(facts, (rows, columns), resolved.step), rows, columns)
 
 
 def layer_call(subject: Subject, resolved: ResolvedView) -> LayerCall:
@@ -269,12 +269,12 @@ def _recorded(
     def record() -> _Call:
         turn = subject.take_turn(say("Recording the input"), "input", name)
         with turn as run, run.limit.over_torch():
-            kept: _Call | None = subject.kept(kind, name)
-            if kept is not None:  # whoever had the turn before recorded it
-                return kept
+            recorded: _Call | None = subject.kept(kind, name)
+            if recorded is not None:  # whoever had the turn before recorded it
+                return recorded
             return make(subject.model, subject.model_input, name)
 
-    call: _Call = subject.cached(kind, name, compute=record, size=lambda kept: kept.nbytes)
+    call: _Call = subject.cached(kind, name, compute=record, size=lambda each: each.nbytes)
     return call
 
 

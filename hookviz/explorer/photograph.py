@@ -46,15 +46,15 @@ def answer_photograph(
     image, crop = subject.image, subject.model_input.crop
     number = _frame(subject, view)
     key = ("photograph", image.digest, number, "jpeg")
-    kept: tuple[bytes, int, int] | None = subject.cache.get(key)
-    if kept is None:
+    jpeg: tuple[bytes, int, int] | None = subject.cache.get(key)
+    if jpeg is None:
         moments = (
             (image,) if number is None else decode_frames(image, len(subject.model_input.frames))
         )
         small = shrunk(moments[number or 0].pixels, _SIDE_PX)
-        kept = encode_jpeg(small, quality=_QUALITY), small.shape[1], small.shape[0]
-        subject.cache.put(key, kept, len(kept[0]))
-    data, width, height = kept
+        jpeg = encode_jpeg(small, quality=_QUALITY), small.shape[1], small.shape[0]
+        subject.cache.put(key, jpeg, len(jpeg[0]))
+    data, width, height = jpeg
     facts = {
         "alt": subject.alt,
         "width": width,
@@ -80,8 +80,8 @@ def _frame(subject: Subject, view: View) -> int | None:
         return None
     resolved = resolve(subject, view)
     shape = resolved.layer.output_shape
-    shown = middle_slice(shape, resolved.frame)
-    return count // 2 if shown is None else (2 * shown + 1) * count // (2 * slices(shape))
+    frame = middle_slice(shape, resolved.frame)
+    return count // 2 if frame is None else (2 * frame + 1) * count // (2 * slices(shape))
 
 
 _Shares = list[Any]

@@ -98,7 +98,7 @@ TakeTurn = Callable[[str, str, str], AbstractContextManager[Run]]
 a word for logs, and the layer's name or ``""``."""
 
 
-def at_once(*_asked: object) -> AbstractContextManager[Run]:
+def at_once(*_label: object) -> AbstractContextManager[Run]:
     """Take a turn where nobody else computes."""
     return nullcontext(_Unlimited())
 
@@ -262,17 +262,17 @@ def make_subject(
     if isinstance(image, Tensor | ModelInput):
         model_input = prepare(model, image, size=size, whole=whole)
         title = say("input of {shape}", shape=times(model_input.tensor.shape[1:]))
-        model_input, shown = _with_own_picture(model_input, title)
+        model_input, picture = _with_own_picture(model_input, title)
     else:
-        shown = read(image)
-        model_input = prepare(model, shown, size=size, whole=whole)
+        picture = read(image)
+        model_input = prepare(model, picture, size=size, whole=whole)
     return Subject(
         model=model,
         model_input=model_input,
-        image=shown,
+        image=picture,
         cache=own_cache() if cache is None else cache,
-        alt=shown.name,
-        image_title=shown.name,
+        alt=picture.name,
+        image_title=picture.name,
     )
 
 

@@ -34,7 +34,7 @@ _SIDE_PX = 72  # twice its size on the screen
 _CLASSES = 2
 
 
-def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
+def describe_pair(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
     """Return the pictures that the network saw as A and as B, each with its likeliest classes.
 
     Args:
@@ -48,14 +48,14 @@ def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
     a: dict[str, Any] | None = subject.cache.get(key)
     if a is None:
         try:
-            a = _seen("A", pinned.run())
+            a = _describe_side("A", pinned.run())
         except HookVizError:  # which is said where its maps are asked for
             return []
         subject.cache.put(key, a, len(str(a)))
-    return [a, _seen("B", capture)]
+    return [a, _describe_side("B", capture)]
 
 
-def _seen(name: str, capture: Capture) -> dict[str, Any]:
+def _describe_side(name: str, capture: Capture) -> dict[str, Any]:
     """Describe one side; its picture is empty where the network's input is none."""
     picture = capture.model_input.picture
     small = "" if picture is None else data_url(small_png(picture, _SIDE_PX))
@@ -78,18 +78,19 @@ def answer_tiles(
     Raises:
         HookVizError: the network shows no channels, or the pass can't be run.
     """
-    shown = render(subject, view)
-    grid, pair = _tiles(shown)
-    patches, notes = _patches(subject, view, shown), []
-    has_own_order = patches is not None and patches.grid is not shown.own  # of a class or an image
-    orders = None if has_own_order else _orders(shown, grid)
+    rendered = render(subject, view)
+    grid, pair = _tiles(rendered)
+    patches, notes = _patches(subject, view, rendered), []
+    # patches of a class or of an image have an order of their own
+    has_own_order = patches is not None and patches.grid is not rendered.own
+    orders = None if has_own_order else _orders(rendered, grid)
     sprite, legend = pair.sprite if pair else grid.sprite, grid.legend
     if patches is not None:
         grid, sprite = patches.grid, patches.sheet.png
         notes = [patches.note] if patches.note else []
         is_of_cells = subject.atlas is not None and grid.title in subject.atlas.of_cells
         legend = sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
-    face = _FACES.get(shown.compared.shown, "b") if shown.compared else "b"
+    face = _FACES.get(rendered.compared.shown, "b") if rendered.compared else "b"
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
         "legend": explained(legend),
         "orders": orders,
@@ -97,41 +98,41 @@ def answer_tiles(
         "isPatches": patches is not None,
         "notes": notes,
         "pair": pair and {"face": face, "stats": channel_facts(pair.a)},
-        "compare": _compare(subject, shown),
-        "isDifference": shown.compared is not None and shown.compared.shown == DIFFERENCE,
-        "isOfA": shown.is_of_a,
-        "strongest": strongest_cells(_maps(shown)).tolist(),
+        "compare": _compare(subject, rendered),
+        "isDifference": rendered.compared is not None and rendered.compared.shown == DIFFERENCE,
+        "isOfA": rendered.is_of_a,
+        "strongest": strongest_cells(_maps(rendered)).tolist(),
         "rows": grid.shape[1],
         "columns": grid.shape[2],
     }
     if patches is not None:  # whose colours are no values
         facts |= {"geometry": geometry_facts(patches.sheet.geometry), "palette": []}
-    facts["cost"] = _cost(subject, shown.capture, time.perf_counter() - shown.began)
+    facts["cost"] = _cost(subject, rendered.capture, time.perf_counter() - rendered.began)
     return Answer(facts, sprite)
 
 
-def _tiles(shown: RenderedGrid) -> tuple[Grid, Pair | None]:
+def _tiles(rendered: RenderedGrid) -> tuple[Grid, Pair | None]:
     """Return the grid of the tiles, and the pair where they are of both."""
-    if shown.compared is None:
-        return shown.own, None
-    pair = shown.compared.pair
-    if shown.compared.shown == DIFFERENCE and pair.difference is not None:
+    if rendered.compared is None:
+        return rendered.own, None
+    pair = rendered.compared.pair
+    if rendered.compared.shown == DIFFERENCE and pair.difference is not None:
         return pair.difference, None
-    return (pair.a if shown.is_of_a else pair.b), (pair if pair.alike else None)
+    return (pair.a if rendered.is_of_a else pair.b), (pair if pair.alike else None)
 
 
-def _maps(shown: RenderedGrid) -> NDArray[np.float32]:
+def _maps(rendered: RenderedGrid) -> NDArray[np.float32]:
     """Return the maps of the channels on the tiles: of a pair those of B."""
-    compared = shown.compared
-    return compared.maps.a if compared is not None and shown.is_of_a else shown.maps.numpy()
+    compared = rendered.compared
+    return compared.maps.a if compared is not None and rendered.is_of_a else rendered.maps.numpy()
 
 
-def _patches(subject: Subject, view: View, shown: RenderedGrid) -> PatchTiles | None:
+def _patches(subject: Subject, view: View, rendered: RenderedGrid) -> PatchTiles | None:
     """Return the strongest patch of each channel, where the view asks for it; not of a pair."""
-    atlas = atlas_of_step(subject, shown.own.title) if view.patches else None
-    if atlas is None or shown.compared is not None:
+    atlas = atlas_of_step(subject, rendered.own.title) if view.patches else None
+    if atlas is None or rendered.compared is not None:
         return None
-    return patch_tiles(subject, atlas, shown.own, shown.maps.numpy(), view.answers)
+    return patch_tiles(subject, atlas, rendered.own, rendered.maps.numpy(), view.answers)
 
 
 def _says(subject: Subject, grid: Grid) -> str:
@@ -145,12 +146,12 @@ def _says(subject: Subject, grid: Grid) -> str:
     )
 
 
-def _orders(shown: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
+def _orders(rendered: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
     """Return the layer's channels in each order but its own: of a pair by B's values."""
-    stats = grid.stats if shown.is_of_a else shown.grid.stats
+    stats = grid.stats if rendered.is_of_a else rendered.grid.stats
     orders = {sort: order(stats, sort).tolist() for sort in SORTS if sort != "index"}
-    if shown.compared is not None and shown.compared.pair.alike:
-        orders[CHANGE] = shown.compared.maps.channels.most_changed.tolist()
+    if rendered.compared is not None and rendered.compared.pair.alike:
+        orders[CHANGE] = rendered.compared.maps.channels.most_changed.tolist()
     return orders
 
 
@@ -163,31 +164,31 @@ def _how_many(grid: Grid, counts: tuple[str, ...]) -> dict[str, str]:
     return sentence_of
 
 
-def _compare(subject: Subject, shown: RenderedGrid) -> dict[str, Any] | None:
+def _compare(subject: Subject, rendered: RenderedGrid) -> dict[str, Any] | None:
     """Describe the row about A and B, and which of the two is shown; None without A."""
     if subject.pinned is None:
         return None
-    compared = shown.compared
+    compared = rendered.compared
     row = {"options": [], "chosen": "", "says": {}, "alike": False, "hint": "", "seen": []}
     if compared is None:
-        return row | {"warning": shown.warning}
+        return row | {"warning": rendered.warning}
     alike = compared.pair.alike
     return row | {
         "options": [{"value": each, "says": say(each)} for each in compared.maps.choices],
         "chosen": compared.shown,
-        "says": _sides(subject, shown, compared),
+        "says": _sides(subject, rendered, compared),
         "alike": alike,
-        "seen": both_seen(subject, shown.capture),
+        "seen": describe_pair(subject, rendered.capture),
         "hint": say("Hold F to flip between the two.") if alike else "",
         "warning": "",
     }
 
 
-def _sides(subject: Subject, shown: RenderedGrid, compared: RenderedPair) -> dict[str, Any]:
+def _sides(subject: Subject, rendered: RenderedGrid, compared: RenderedPair) -> dict[str, Any]:
     """Describe A, and the settings in which B differs."""
     pinned, both = compared.maps.pinned, compared.maps
     of_a = (pinned.image, pinned.title, pinned.step)
-    others = differences_from_a(subject, str(shown.resolved.step))
+    others = differences_from_a(subject, str(rendered.resolved.step))
     if not others:
         same = say(
             "**A** is what you look at: choose another image, model or layer, and that is B."

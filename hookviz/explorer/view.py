@@ -219,28 +219,28 @@ def _number(text: str) -> int | None:
 
 
 def _cell(text: str) -> Cell | None:
-    found = re.fullmatch(r"(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?", text, re.ASCII)
+    if match is None:
         return None
-    rows, columns = (None if side is None else int(side) for side in (found[3], found[4]))
-    return Cell(int(found[1]), int(found[2]), rows, columns)
+    rows, columns = (None if side is None else int(side) for side in (match[3], match[4]))
+    return Cell(int(match[1]), int(match[2]), rows, columns)
 
 
 def _held(text: str) -> HeldScale | None:
     number = r"(-?\d{1,40}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?)"
-    found = re.fullmatch(rf"([0-9a-f]{{8}}),{number},{number},(un)?signed", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(rf"([0-9a-f]{{8}}),{number},{number},(un)?signed", text, re.ASCII)
+    if match is None:
         return None
-    low, high = float(found[2]), float(found[3])
+    low, high = float(match[2]), float(match[3])
     known = low <= high and isfinite(low) and isfinite(high)
-    return HeldScale(found[1], low, high, found[4] is None) if known else None
+    return HeldScale(match[1], low, high, match[4] is None) if known else None
 
 
 def _request(text: str) -> PictureRequest | None:
-    found = re.fullmatch(r"(\d{1,4})-(\d{1,9})", text, re.ASCII)
-    if found is None or not 1 <= int(found[1]) <= MOST_STEPS:
+    match = re.fullmatch(r"(\d{1,4})-(\d{1,9})", text, re.ASCII)
+    if match is None or not 1 <= int(match[1]) <= MOST_STEPS:
         return None
-    return PictureRequest(int(found[1]), int(found[2]))
+    return PictureRequest(int(match[1]), int(match[2]))
 
 
 _READ: Mapping[str, Any] = {

@@ -78,7 +78,7 @@ def answer_whole(
         "whole",
         subject.colours.diverging,
         compute=lambda: _network(subject),
-        size=lambda kept: len(kept.data) + 600 * len(subject.trace.sequence),
+        size=lambda each: len(each.data) + 600 * len(subject.trace.sequence),
     )
     capture = capture_layer(subject, resolved.step.layer)
     return Answer(dict(answer.facts) | {"classes": classes_of(capture)}, answer.data)
@@ -209,7 +209,7 @@ def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: 
         subject.colours.diverging,
         subject.atlas.digest if subject.atlas else "",
         compute=lambda: _reasons(subject, number_of_class, capture.label(number_of_class)),
-        size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
+        size=lambda each: len(each.data) + 300 * len(subject.trace.sequence),
     )
     return answer
 
@@ -243,7 +243,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         for name, module in model.network.named_modules()
         if any(True for _ in module.parameters(recurse=False))
     }
-    ways = [_way(subject, paths, way, weighted) for way in paths.ways]
+    ways = [_path_facts(subject, paths, way, weighted) for way in paths.ways]
     return Answer(
         {
             "class": index,
@@ -289,16 +289,16 @@ def _shares(paths: ClassPaths) -> Mapping[ActivationKey, Tensor]:
 
 def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
     """Return the share of each line, by names of blocks and parts."""
-    drawn = shares_along(network, paths.lines)
-    found: dict[str, list[list[Any]]] = {}
+    shares = shares_along(network, paths.lines)
+    lines: dict[str, list[list[Any]]] = {}
 
     def add(block: Part) -> None:
         names = {ENTRY: None, EXIT: None} | {
-            place: str(part.address) for place, part in enumerate(block.parts)
+            index: str(part.address) for index, part in enumerate(block.parts)
         }
-        found[str(block.address) or "/"] = [
+        lines[str(block.address) or "/"] = [
             [names[begin], names[end], round(share, 4)]
-            for (begin, end), share in drawn.get(block.address, {}).items()
+            for (begin, end), share in shares.get(block.address, {}).items()
             if share > _LEAST_SHARE
         ]
         for part in block.parts:
@@ -306,7 +306,7 @@ def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
                 add(part)
 
     add(network)
-    return found
+    return lines
 
 
 def _because(ways: Sequence[Mapping[str, Any]]) -> str:
@@ -336,7 +336,7 @@ def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]
     return [{"title": each.title, "picture": each.picture} for each in patches]
 
 
-def _way(
+def _path_facts(
     subject: Subject, paths: ClassPaths, way: Way, weighted: Collection[str]
 ) -> dict[str, Any]:
     """Return a path's steps from the class on, each channel once: by the layer that made it.
@@ -354,11 +354,11 @@ def _way(
     for run in reversed(runs):
         least = min(step.share for step in run)
         layers = (paths.trace.steps[step.step - 1] for step in run)
-        made = next((each.address for each in layers if each.kind), None)
-        if made is not None:  # a concatenation alone only counts them anew
+        address = next((each.address for each in layers if each.kind), None)
+        if address is not None:  # a concatenation alone only counts them anew
             says = percent(least)
             channel = run[0].channel
-            steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
+            steps.append({"name": str(address), "channel": channel, "share": least, "says": says})
     first = next((at for at, step in enumerate(steps) if step["share"] < ALONE), None)
     if first is None:
         return {"cause": None, "patches": [], "steps": steps}

@@ -18,8 +18,7 @@ from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from hookviz.wording import number
-from tests.explorer.asking import ask, decoded, floats, read
-from tests.explorer.subjects import pinned, subject_of
+from tests.explorer.asking import ask, decoded, floats, pinned, read, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 VIEW = View(layer="conv2")

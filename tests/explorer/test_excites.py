@@ -23,8 +23,7 @@ from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from hookviz.wording import number
-from tests.explorer.asking import ask, decoded
-from tests.explorer.subjects import asked, cache, subject_of
+from tests.explorer.asking import ask, asked, cache, decoded, subject_of
 
 LAYER, CHANNEL = "stage2.second.conv", 9
 VIEW = View(layer=LAYER)

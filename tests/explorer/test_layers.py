@@ -13,7 +13,7 @@ from hookviz.explorer.layers import captured, maps, resolve, steps_of
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.types import Model, Progress
-from tests.explorer.subjects import Turns, cache, subject_of
+from tests.explorer.asking import Turns, cache, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 

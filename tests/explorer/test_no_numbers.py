@@ -10,8 +10,7 @@ from torch import nn
 from hookviz.errors import HookVizError
 from hookviz.explorer.answering import QUESTIONS
 from hookviz.explorer.view import View
-from tests.explorer.asking import ask
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import ask, subject_of
 from tests.networks import as_model, seeded
 
 

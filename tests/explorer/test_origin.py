@@ -15,8 +15,7 @@ from hookviz.explorer.view import View
 from hookviz.types import Preprocess
 from hookviz.wording import number
 from tests.attending import plain_pass
-from tests.explorer.asking import ask, floats
-from tests.explorer.subjects import Turns, subject_of, words
+from tests.explorer.asking import Turns, ask, floats, subject_of, words
 from tests.networks import Tiny, as_model, seeded
 from tests.token_networks import TOKEN_NETWORKS
 

@@ -20,7 +20,7 @@ from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import View
 from hookviz.types import Model, Preprocess
-from tests.explorer.subjects import asked, subject_of, whole, words
+from tests.explorer.asking import ask, asked, subject_of, words
 from tests.networks import Tiny, as_model, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
@@ -31,7 +31,7 @@ def subject() -> Subject:
 
 
 def test_it_is_the_whole_photograph(subject: Subject) -> None:
-    found = whole(subject, "photograph")
+    found = ask(subject, "photograph")
     picture = Image.open(io.BytesIO(found.data))
     assert picture.format == "JPEG"
     assert picture.size == (found.facts["width"], found.facts["height"])
@@ -40,7 +40,7 @@ def test_it_is_the_whole_photograph(subject: Subject) -> None:
     off = np.asarray(picture).astype(int) - np.asarray(expected)
     assert np.abs(off).mean() < 3
     assert found.facts["alt"] == "a yellow star"
-    assert whole(subject, "photograph").data is found.data  # it is made once
+    assert ask(subject, "photograph").data is found.data  # it is made once
     crop, image = found.facts["crop"], subject.image  # which is what the network saw
     assert found.facts["missing"] == ""
     top, bottom = (round(crop[side] * image.height) for side in ("top", "bottom"))
@@ -63,7 +63,7 @@ def test_of_an_animation_it_is_the_frame_that_is_shown(layer: str, frame: int, l
     clip = make_subject(model, file.getvalue())
     view = View(layer=layer, frame=frame)
     assert asked(clip, "layers", view)["moves"]
-    shown = Image.open(io.BytesIO(whole(clip, "photograph", view).data))
+    shown = Image.open(io.BytesIO(ask(clip, "photograph", view).data))
     seen = int(np.asarray(shown)[12, 12, 0])
     # of two frames the second stands for the last three of six, in whose middle is the fifth
     assert abs(seen - level) <= 2

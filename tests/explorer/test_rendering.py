@@ -34,8 +34,7 @@ from hookviz.explorer.rendering import (
 from hookviz.explorer.subject import Colours, Pinned, Subject, make_subject
 from hookviz.explorer.view import View
 from hookviz.types import Model, Preprocess
-from tests.explorer.asking import ask
-from tests.explorer.subjects import asked, pinned, subject_of, words
+from tests.explorer.asking import ask, asked, pinned, subject_of, words
 from tests.networks import Tiny, as_model, seeded
 
 DARK = Colours("berlin", "inferno")

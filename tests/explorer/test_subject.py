@@ -17,8 +17,7 @@ from hookviz.explorer.subject import Subject, at_once, make_subject, model_of, o
 from hookviz.explorer.view import View
 from hookviz.images.samples import samples
 from hookviz.types import Crop, Model
-from tests.explorer.asking import ask
-from tests.explorer.subjects import cache, subject_of
+from tests.explorer.asking import ask, cache, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 

@@ -22,7 +22,7 @@ from hookviz.serving.time_limit import TooLongError
 from hookviz.serving.turns import RunSlot, WatchedRun
 from hookviz.settings import settings
 from hookviz.types import ignore
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import subject_of
 from tests.live.turns import held_up
 from tests.serving.test_fair_queue import Gone, asking, until
 

@@ -20,8 +20,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
 from hookviz.standalone.recording import record_layers
-from tests.explorer.asking import decoded, floats
-from tests.explorer.subjects import asked, subject_of
+from tests.explorer.asking import asked, decoded, floats, subject_of
 from tests.networks import seeded
 from tests.standalone.pages import LANGUAGES, THEMES, Asked, Recorded, recorded
 
