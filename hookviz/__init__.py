@@ -79,9 +79,13 @@ if TYPE_CHECKING:
     from hookviz.hooking import edits as edits
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
-    from hookviz.hooking.observe_and_edit import edit, edit_inputs, observe
-    from hookviz.hooking.pausing import pause_at
-    from hookviz.hooking.replace_parameters import replace_parameters
+    from hookviz.hooking.observe_and_edit import (
+        edit,
+        edit_inputs,
+        observe,
+        pause_at,
+        replace_parameters,
+    )
     from hookviz.hooking.summary import summary
     from hookviz.images.reading import read as read_image
     from hookviz.lenses.contract.lens import Lens, LensResult
@@ -99,11 +103,11 @@ if TYPE_CHECKING:
         verify,
     )
     from hookviz.models.catalog import list_models
-    from hookviz.models.checkpoints.writing import save_weights
+    from hookviz.models.checkpoints.files import save_weights
     from hookviz.models.derived_models import edited
     from hookviz.models.loading import load_model
     from hookviz.models.wrapping import wrap
-    from hookviz.outputs.declaration import Output
+    from hookviz.outputs.answer import Output
     from hookviz.pictures import Dream, dream, invert, smallest_change
     from hookviz.standalone.atlas_pages import save_atlas_pages
     from hookviz.standalone.saving import save_page
@@ -318,9 +322,10 @@ _HOMES = {
     ),
     "hooking.gradients": ("Gradient", "LayerGradients", "on_gradients"),
     "hooking.hooks": ("Call",),
-    "hooking.observe_and_edit": ("edit_inputs", "edit", "observe"),
-    "hooking.pausing": ("pause_at",),
-    "hooking.replace_parameters": ("replace_parameters",),
+    "hooking.observe_and_edit": (
+        *("edit_inputs", "edit", "observe"),
+        *("pause_at", "replace_parameters"),
+    ),
     "hooking.summary": ("summary",),
     "images.reading": ("read_image",),
     "lenses.contract.lens": ("Lens", "LensResult"),
@@ -331,11 +336,11 @@ _HOMES = {
         *("network_health", "region_selectivity", "trace_execution", "verify"),
     ),
     "models.catalog": ("list_models",),
-    "models.checkpoints.writing": ("save_weights",),
+    "models.checkpoints.files": ("save_weights",),
     "models.derived_models": ("edited",),
     "models.loading": ("load_model",),
     "models.wrapping": ("wrap",),
-    "outputs.declaration": ("Output",),
+    "outputs.answer": ("Output",),
     "pictures": ("Dream", "dream", "invert", "smallest_change"),
     "standalone.atlas_pages": ("save_atlas_pages",),
     "standalone.saving": ("save_page",),

@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from hookviz import markup
 from hookviz.errors import HookVizError, UnknownLayerError
 from hookviz.language.saying import say, sentences
-from hookviz.outputs.answer import Answer, Reading, Top
-from hookviz.outputs.declaration import Output
+from hookviz.outputs.answer import Answer, Output, Reading, Top
 from hookviz.weights_digest import fingerprint, settings_of, weights_digest
 from hookviz.wording import times
 

@@ -27,7 +27,7 @@ from safetensors.torch import save
 
 from hookviz.errors import HookVizError
 from hookviz.images import reading
-from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.checkpoints.files import read_state_dict
 from hookviz.models.labels import read_labels
 from hookviz.reader import wall
 from scripts.fuzz_seeds import repaired, seeds

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.hooking.network_state import share
 from hookviz.models.derived_models import copied_network
-from hookviz.outputs.declaration import Output
+from hookviz.outputs.answer import Output
 from hookviz.types import Model, Preprocess
 
 TINY_SIDE = 16
@@ -83,5 +83,5 @@ def hook_count(network: nn.Module) -> int:
 def all_hooks(model: Model) -> int:
     """Hooks on the shared network and on every replica at rest."""
     return hook_count(model.network) + sum(
-        hook_count(replica.network) for replica in replicas._idle.get(model.network, [])
+        hook_count(replica.network) for replica in network_state._idle.get(model.network, [])
     )

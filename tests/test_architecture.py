@@ -46,7 +46,7 @@ def test_only_one_file_registers_hooks() -> None:
 
 def test_ray_is_loaded_by_its_own_engine_alone() -> None:
     """A module that has it, or one of those, at its top is loaded with it."""
-    loading, parts = {"ray"}, ("cluster", "engine", "worker")
+    loading, parts = {"ray"}, ("engine", "worker")
     for _ in MODULES:
         loading_modules = {
             f"hookviz.{name.removesuffix('.py').replace('/', '.')}"
@@ -133,7 +133,7 @@ SHOWN_ELSEWHERE = {
         "ui/lenses/part_choice"
     ),
     "processes that read, crash and hang in reader/test_wall.py": (
-        "reader/answer_file reader/confinement reader/fork_server reader/server_process"
+        "reader/answer_file reader/fork_server reader/server_process"
     ),
     "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
@@ -163,7 +163,7 @@ SHOWN_ELSEWHERE = {
     "test_streaming.py look into": ("capturing/recorded_pass capturing/batch_images"),
     "run on every kind of conv layer in lenses/test_kernels.py": ("explaining/layers/conv_kernels"),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
-        "images/crop_geometry images/samples images/choices images/refusals"
+        "images/samples images/choices"
     ),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
         "ui/main ui/components/chart ui/components/gallery ui/components/map "

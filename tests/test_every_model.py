@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks, network_state
 from hookviz.models import architectures, catalog
 from hookviz.types import Model
 from tests.every_network import IN_EVERY_NETWORK, ONE_OF_A_KIND
@@ -40,7 +40,7 @@ def assert_captures_are_exact(model: Model) -> None:
         compared.append(call.layer)
 
     with torch.no_grad():
-        with replicas.borrow(model.network) as replica, hooks.observe(replica, convs, compare):
+        with network_state.borrow(model.network) as replica, hooks.observe(replica, convs, compare):
             replica(image)
         untouched: Tensor = model.network(image)
     assert sorted(compared) == sorted(convs)

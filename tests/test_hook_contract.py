@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from tests.networks import as_model, hook_count, random_input, seeded
 
 
@@ -359,7 +359,7 @@ def test_a_model_is_as_before(
             raised = False
         except (error, hookviz.ModelError):
             raised = True
-        at_rest = [hook_count(each.network) for each in replicas._idle.get(model.network, [])]
+        at_rest = [hook_count(each.network) for each in network_state._idle.get(model.network, [])]
         assert not any(at_rest), at
         assert condition(model.network) == before, at
         return raised

@@ -22,8 +22,8 @@ from starlette.testclient import TestClient
 from torch.serialization import MAGIC_NUMBER, PROTOCOL_VERSION
 
 import hookviz
+from hookviz.models.checkpoints.files import read_state_dict
 from hookviz.models.checkpoints.pickle_check import ALLOWED_GLOBALS
-from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.serving.short_links import short_links
 from hookviz.ui.presenting.known_link import for_the_class, known_part, parameters
 from hookviz.ui.presenting.slide_file import read_slides
@@ -104,7 +104,7 @@ def bombs() -> dict[str, bytes]:
 # process that started this one.
 MEASURED = """
 import pickle, sys, time
-from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.checkpoints.files import read_state_dict
 from hookviz.errors import HookVizError
 from hookviz.images.reading import decode
 

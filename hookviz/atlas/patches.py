@@ -22,8 +22,8 @@ from hookviz.atlas.tally import NOBODY, Tally
 from hookviz.capturing.image_shards import READ_THREADS, map_in_order, read_input, read_pixels
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
-from hookviz.images.crop_geometry import crop_axes, crop_between
 from hookviz.images.formats import HEAD, find_reader
+from hookviz.images.preprocess import crop_axes, crop_between
 from hookviz.images.reading import decode_small_file
 from hookviz.language.saying import say
 from hookviz.types import Crop, InputImage, Model, Pixels, Preprocess

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from hookviz.capturing.layout_probe import Found, Place, proven
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
 from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import pass_at_another_size
 from hookviz.hooking.modules import named_modules
-from hookviz.hooking.shape_pass import pass_at_another_size
 from hookviz.types import FIRST, LAST, UNKNOWN, VECTORS, ActivationKey, Layout, Model
 
 _MORE_PX = 64  # what most networks' strides divide

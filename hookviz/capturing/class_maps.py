@@ -13,7 +13,7 @@ from hookviz.errors import ModelError, UnknownNameError
 from hookviz.hooking import hooks
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
-from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.torch_functions import plain
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.reading import map_probabilities

@@ -24,10 +24,14 @@ from hookviz.capturing.watched_pass import (
 from hookviz.errors import ModelError
 from hookviz.hooking.channels_last import original
 from hookviz.hooking.device import numbers
-from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.forward_pass import (
+    find_dtype,
+    forward_pass,
+    pass_without_data,
+    private_replica,
+)
 from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import Findings, is_shared
-from hookviz.hooking.shape_pass import find_dtype, pass_without_data
 from hookviz.types import UNKNOWN, ActivationKey, LayerInfo, Layout, Model, ModelInput, Preprocess
 from hookviz.weights_digest import fingerprint
 

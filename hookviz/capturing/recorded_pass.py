@@ -19,13 +19,12 @@ from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.function_calls import observe_functions
+from hookviz.hooking.hooks import Recorded, Recorder
 from hookviz.hooking.modules import named_modules
 from hookviz.hooking.network_state import is_shared
-from hookviz.hooking.recorder import Recorded, Recorder
 from hookviz.hooking.selection import Layers, select
 from hookviz.language.saying import say
-from hookviz.outputs.answer import Answer, Reading, Scores
-from hookviz.outputs.declaration import EMBEDDING
+from hookviz.outputs.answer import EMBEDDING, Answer, Reading, Scores
 from hookviz.outputs.reading import no_scores, read_scores
 from hookviz.types import UNKNOWN, Activation, ActivationKey, Model, ModelInput, Progress
 

@@ -12,8 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from hookviz.capturing import layers
 from hookviz.capturing.layouts import Layouts, is_unbatched
 from hookviz.hooking import hooks
-from hookviz.hooking.plain_tensors import kind_of
-from hookviz.hooking.torch_functions import counter
+from hookviz.hooking.torch_functions import counter, kind_of
 from hookviz.types import (
     FIRST,
     LAST,

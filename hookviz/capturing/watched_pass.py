@@ -34,8 +34,8 @@ from hookviz.hooking.function_calls import (
     kind_of_function,
     observe_functions,
 )
+from hookviz.hooking.hooks import Recorder
 from hookviz.hooking.modules import named_modules
-from hookviz.hooking.recorder import Recorder
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
 from hookviz.types import FIRST, ActivationKey, LayerInfo, Layout
 

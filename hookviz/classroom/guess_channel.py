@@ -19,7 +19,7 @@ from hookviz.capturing.engine import capture
 from hookviz.classroom.question import Riddle, check_answers, one_line
 from hookviz.drawing import overlay
 from hookviz.errors import ClassroomError
-from hookviz.explorer.look import look_of
+from hookviz.explorer.rendering import look_of
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import View
 from hookviz.images import reading

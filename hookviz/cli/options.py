@@ -21,8 +21,8 @@ from hookviz.images import reading
 from hookviz.images.files import ImageFile, ImageUrl
 from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.models import bundled, catalog, hugging_face, user_models
-from hookviz.models.exported import is_file
 from hookviz.models.loading import load_model
+from hookviz.models.user_models import is_program_file
 from hookviz.paths import path_of
 from hookviz.types import Model
 
@@ -138,7 +138,9 @@ def load(
     own_labels = None if labels is None else path_of(labels)
     if hugging_face.owns(name):
         return load_model(name, weights, device=device, half=half, labels=own_labels)
-    if (is_file(name) or ":" in name) and name not in {spec.name for spec in catalog.list_models()}:
+    if (is_program_file(name) or ":" in name) and name not in {
+        spec.name for spec in catalog.list_models()
+    }:
         return _from_factory(name, weights=weights, labels=labels, device=device, half=half)
     spec = catalog.find_model(name)
     progress = download_bar(spec) if weights == "pretrained" and not spec.on_disk else nullcontext()

@@ -16,7 +16,7 @@ from hookviz.models import architectures
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.catalog import find_source
 from hookviz.models.model_source import ModelSource, ScriptCalls
-from hookviz.outputs.declaration import Output
+from hookviz.outputs.answer import Output
 from hookviz.types import UNKNOWN, ActivationKey, Layout, Model, Preprocess
 
 

@@ -14,7 +14,7 @@ from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.baselines import LEVELS, blurred
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
-from hookviz.outputs.declaration import LOGITS, MAPS, NUMBER
+from hookviz.outputs.answer import LOGITS, MAPS, NUMBER
 from hookviz.types import ActivationKey
 from hookviz.wording import times
 

@@ -8,7 +8,7 @@ from textwrap import indent
 from hookviz.codegen.facts import PictureFacts
 from hookviz.codegen.script_text import as_maps, assemble, file_name, quoted
 from hookviz.drawing.colormaps import LEVELS
-from hookviz.hooking.function_calls import is_function, taken_apart
+from hookviz.hooking.function_calls import is_function, split_name
 
 _MAP_SIDE = 512  # pixels that one channel's map is magnified to at most
 
@@ -89,7 +89,7 @@ def function_capture(name: str, part: str) -> str:
         name: of the function, as `hookviz.list_layers` has it.
         part: lines that take one tensor of several out of ``output``; empty where it is one.
     """
-    function, place = taken_apart(name)
+    function, place = split_name(name)
     return _KEEP.format(function=quoted(function), place=quoted(place), part=part)
 
 

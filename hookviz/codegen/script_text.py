@@ -18,8 +18,8 @@ from hookviz.codegen.facts import NetworkFacts
 from hookviz.models import architectures, torchvision_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.catalog import SOURCES
-from hookviz.models.checkpoints.unwrapping import USUAL_KEYS
-from hookviz.models.state_dict_keys import WRAPPERS
+from hookviz.models.checkpoints.files import USUAL_KEYS
+from hookviz.models.networks import WRAPPERS
 from hookviz.settings import settings
 from hookviz.types import LAST, TOKENS, WINDOWS, Layout
 

@@ -127,7 +127,7 @@ def engine_of(engine: str | Engine, workers: int | None = None) -> Engine:
         workers: how many processes of a cluster work at once; one for each processor by default.
 
     Raises:
-        SettingError: there is no such engine, or `workers` means nothing to it.
+        SettingError: the engine does not exist, or `workers` means nothing to it.
         EngineError: Ray is not installed.
     """
     if workers is not None and (isinstance(workers, bool) or workers < 1):

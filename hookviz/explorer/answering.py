@@ -1,7 +1,7 @@
 """Answer the explorer's questions: a subject, a view and a question in, an answer out.
 
-Pure functions of what they are given. An answer is a dictionary for JSON and, beside it, one file
-of bytes such as a picture. A question that takes seconds reports answers on its way.
+These are pure functions. An answer is a dictionary for JSON and one file of bytes, such as a
+picture. A question that takes seconds reports partial answers.
 """
 
 from collections.abc import Mapping
@@ -9,17 +9,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from hookviz.errors import nearest_names, shorten
-from hookviz.explorer.channel import answer_channel
+from hookviz.explorer.channel import answer_channel, answer_file
 from hookviz.explorer.encoding import json_facts
 from hookviz.explorer.excites import answer_excites
-from hookviz.explorer.files import answer_file
-from hookviz.explorer.head import answer_head
 from hookviz.explorer.kernel import answer_kernel, answer_walk
 from hookviz.explorer.layer_choices import answer_layers, answer_tree
 from hookviz.explorer.origin import answer_cell
 from hookviz.explorer.own_picture import answer_own_picture, answer_stopped
-from hookviz.explorer.pair import answer_changes
-from hookviz.explorer.photograph import answer_field, answer_photograph
+from hookviz.explorer.photograph import answer_field, answer_head, answer_photograph
 from hookviz.explorer.question import (
     Answer,
     Answerer,
@@ -28,6 +25,7 @@ from hookviz.explorer.question import (
     Report,
     ignore_report,
 )
+from hookviz.explorer.rendering import answer_changes
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.tiles import answer_tiles
 from hookviz.explorer.view import View
@@ -42,20 +40,19 @@ def answer(
     report: Report = ignore_report,
     others: Mapping[str, Answerer] = MappingProxyType({}),
 ) -> Answer:
-    """Answer a question about what a view shows of a subject.
+    """Answer a question about a view of a subject.
 
-    Who asks sorts channels and leaves some out, by what the answer about the tiles says of that: no
-    answer depends on it.
+    The client sorts channels and leaves some out by itself: no answer depends on that.
 
     Args:
-        subject: the network, the image and what is kept.
-        view: what is chosen.
-        question: what is asked.
-        report: gets answers on the way, of a question that takes long.
-        others: questions of whoever is around the explorer, beside `QUESTIONS`.
+        subject: the network, the image and the caches.
+        view: the choices of a person.
+        question: its name and facts.
+        report: gets partial answers of a question that takes long.
+        others: further questions beside `QUESTIONS`, such as those of the page.
 
     Raises:
-        QuestionError: it is no question that there is.
+        QuestionError: the question does not exist.
         NotThereError: the layer, channel, cell or picture is not there.
         HookVizError: it can't be computed.
     """
@@ -92,4 +89,4 @@ QUESTIONS: Mapping[str, Answerer] = {
     "stopped": answer_stopped,
     "file": answer_file,
 }
-"""The questions that can be asked, and what answers each."""
+"""Function that answers each question, by the question's name."""

@@ -1,7 +1,7 @@
-"""Files and facts of the explorer's client: its script, style sheets, choices, words and colours.
+"""Bundle the files of the explorer's client, and list its choices, words and colours.
 
-Nothing is built: the modules that are checked and tested are the text that a browser gets, bundled
-into one script, and the style sheets into one sheet.
+There is no build step: a browser gets the modules that are checked and tested, bundled into one
+script, and the style sheets in one sheet.
 """
 
 import os
@@ -38,8 +38,8 @@ _SHEET = re.compile(r'^@import "([^"]+)";\n', re.MULTILINE)
 
 
 def sheet(file: Path) -> str:
-    """Return the text of a style sheet, with those that it imports in their place."""
-    return _SHEET.sub(lambda found: sheet(file.parent / found[1]), file.read_text("utf-8"))
+    """Return the text of a style sheet, with its imports inlined."""
+    return _SHEET.sub(lambda match: sheet(file.parent / match[1]), file.read_text("utf-8"))
 
 
 def bundle(*files: Path) -> str:
@@ -62,12 +62,12 @@ def _collect(file: Path, modules: dict[Path, str]) -> None:
     for _, path in _IMPORT.findall(text):
         _collect(_beside(file, path), modules)
 
-    def taken(found: re.Match[str]) -> str:
-        names = found[1].strip().replace(" as ", ": ")
-        return f"const {{ {names} }} = {scope(_beside(file, found[2]))};\n"
+    def import_line(match: re.Match[str]) -> str:
+        names = match[1].strip().replace(" as ", ": ")
+        return f"const {{ {names} }} = {scope(_beside(file, match[2]))};\n"
 
     exported = _NAMED.findall(text)
-    body = _NAMED.sub("", _IMPORT.sub(taken, text))
+    body = _NAMED.sub("", _IMPORT.sub(import_line, text))
     if _DEFAULT in body:
         body = body.replace(_DEFAULT, "const main = function")
         exported.append("main")
@@ -94,7 +94,7 @@ DARK = Colours("berlin", "inferno")
 
 
 def client_fields() -> list[dict[str, Any]]:
-    """Return what can be chosen, as the client reads it: words, defaults and values of a link."""
+    """Return the fields of a view for the client: words, defaults and values of a link."""
     return [
         {
             "word": choice.word,
@@ -107,11 +107,11 @@ def client_fields() -> list[dict[str, Any]]:
 
 
 def client_words(language: str, folder: str = "") -> dict[str, Any]:
-    """Return a language as scripts speak it: how HTML calls it, its decimal point, its sentences.
+    """Return a language for scripts: its HTML name, its decimal point, its sentences.
 
     Args:
         language: one of `hookviz.language.catalogs.languages`.
-        folder: leave out sentences that no script of this folder says.
+        folder: include only sentences of this folder's scripts.
     """
     return {
         "language": language.replace("_", "-"),
@@ -122,7 +122,7 @@ def client_words(language: str, folder: str = "") -> dict[str, Any]:
 
 @cache
 def colour_variables() -> Mapping[str, str]:
-    """Return the CSS variables that the client paints with.
+    """Return the CSS variables of the client's colours.
 
     ``--hv-NAME`` is a diverging colormap level by level, ``--hv-NAME-below`` and
     ``--hv-NAME-above`` are its blue and its red, for bars.
@@ -138,6 +138,6 @@ def colour_variables() -> Mapping[str, str]:
 
 @cache
 def client_sheets() -> Mapping[str, str]:
-    """Return the style sheets of the client that stands alone, by what ``alone.js`` calls them."""
+    """Return the style sheets of the stand-alone client, by their names in ``alone.js``."""
     sheets = {"alone": "alone.css", "tree": "tree_place.css"}
     return MappingProxyType({name: sheet(CLIENT / file) for name, file in sheets.items()})

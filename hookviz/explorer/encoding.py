@@ -1,4 +1,4 @@
-"""Write arrays so that JSON carries them, and one channel's map with its picture and colour bar."""
+"""Encode arrays for JSON, and one channel's map with its picture and colour bar."""
 
 import base64
 import math
@@ -32,7 +32,7 @@ def rows_of_numbers(values: NDArray[Any]) -> list[list[float | None]]:
 
 
 def json_facts(value: Any) -> Any:
-    """Return facts with a word for NaN and infinity, which JSON lacks and ``Number`` reads.
+    """Replace NaN and infinity, which JSON lacks, by the words that JavaScript's ``Number`` reads.
 
     >>> json_facts({"term": float("-inf"), "rows": [1.0, float("nan")]})
     {'term': '-Infinity', 'rows': [1.0, 'NaN']}
@@ -65,7 +65,7 @@ def robust_largest(values: NDArray[Any]) -> float:
 
 
 MOST_VALUES = 1 << 16
-"""Cells of a map whose values are sent along, 350 kB as text; of a larger one only the colours."""
+"""Cells of the largest map whose values are sent, 350 kB as text; a larger one has only colours."""
 
 
 def channel_map(
@@ -75,12 +75,12 @@ def channel_map(
 
     Args:
         grid: the layer's channels as drawn.
-        channel: number of one that it shows.
-        values: its values, ``(H, W)``.
-        is_painted: with its values and its pictures, which who has the layer's values does without.
+        channel: number of the channel.
+        values: of the map, ``(H, W)``.
+        is_painted: include values and pictures; a client with the layer's values needs none.
     """
     rows, columns = values.shape
-    said = {
+    facts = {
         "says": say(
             "The map of channel {channel}: arrow keys move, Enter looks at a cell.",
             channel=channel,
@@ -90,8 +90,8 @@ def channel_map(
         "ticks": [[fraction, label] for fraction, label in grid.ticks_of(channel)],
     }
     if not is_painted:
-        return said
-    return said | {
+        return facts
+    return facts | {
         "picture": data_url(grid.channel_png(channel, 1)),
         "values": float32_text(values) if values.size <= MOST_VALUES else None,
         "bar": data_url(grid.bar()),

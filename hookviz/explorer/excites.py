@@ -1,4 +1,4 @@
-"""Answer what excites a channel most, by an atlas: its strongest patches, and where they lead.
+"""Answer with the strongest patches of a channel, by an atlas, and their links.
 
 Patches also take the place of the channels' maps, for all channels or those of a class.
 """
@@ -29,16 +29,16 @@ from hookviz.types import Pixels
 from hookviz.wording import number
 
 THIS_IMAGE = mark("those for this image")
-_SAID = (EVERY_CHANNEL, THIS_IMAGE, mark("photograph"))  # the last of the atlases in the box
+_TRANSLATED = (EVERY_CHANNEL, THIS_IMAGE, mark("photograph"))  # the last of the atlases in the box
 
 
 class PatchTiles(NamedTuple):
-    """Strongest patch of each channel that is asked for.
+    """Strongest patch of each chosen channel.
 
     Attributes:
         grid: those channels, in the patches' order.
         sheet: the patches.
-        note: why they are not those that were asked for; empty where they are.
+        note: why every channel is shown instead of those of the choice; else empty.
     """
 
     grid: Grid
@@ -53,66 +53,62 @@ def atlas_of_step(subject: Subject, step: str) -> Atlas | None:
 
 
 def answer_choices(subject: Subject, atlas: Atlas) -> list[tuple[str, str]]:
-    """Return which channels can be asked for: the word of a link, and how it is said."""
+    """Return the choices of channels: the word of a link, and its translation."""
     known = any(each.digest == subject.image.digest for each in atlas.images)
-    said = _said_of(subject, atlas, listed_label)
+    translated = _translator(subject, atlas, listed_label)
     options = (EVERY_CHANNEL, *((THIS_IMAGE,) if known else ()), *atlas.classes)
-    return [(option, said(option)) for option in options]
+    return [(option, translated(option)) for option in options]
 
 
 def patch_tiles(
     subject: Subject, atlas: Atlas, grid: Grid, maps: NDArray[np.float32], answers: str
 ) -> PatchTiles:
-    """Return the strongest patch of each channel that answers to a choice.
+    """Return the strongest patch of each channel of a choice.
 
     Args:
-        subject: what is looked at.
-        atlas: where the patches are, of the subject's network.
+        subject: the network and the image.
+        atlas: of the subject's network, with the patches.
         grid: of the channels' maps; its title is the step's address.
-        maps: what the step put out, ``(C, H, W)``.
-        answers: of which channels, one of `answer_choices`; another is every channel.
+        maps: output of the step, ``(C, H, W)``.
+        answers: one of `answer_choices`; any other value is every channel.
 
     Raises:
         HookVizError: the atlas can't be read any more.
     """
-    asked = answers if answers == THIS_IMAGE or answers in atlas.classes else EVERY_CHANNEL
-    channels = _answering(subject, atlas, grid.title, asked)
+    choice = answers if answers == THIS_IMAGE or answers in atlas.classes else EVERY_CHANNEL
+    channels = _answering(subject, atlas, grid.title, choice)
     note = ""
     if channels:
         grid = with_channels(grid, maps, channels)
-    elif asked != EVERY_CHANNEL:
+    elif choice != EVERY_CHANNEL:
         note = say(
             "No channel of this layer has {class_name!r} among its strongest: these are all.",
-            class_name=_said_of(subject, atlas, class_label)(asked),
+            class_name=_translator(subject, atlas, class_label)(choice),
         )
-    # by what it is made of: another order of the same channels is another sheet
+    # another order of the same channels is another sheet
     key = ("patch sheet", str(atlas.path), atlas.digest, grid.title, grid.order.tobytes())
     sheet: PatchSheet | None = subject.cache.get(key)
     if sheet is None:
-        patches = _first_patches(subject, atlas, grid.title)
+        all_of_layer = ("first patches", str(atlas.path), atlas.digest, grid.title)
+        patches: tuple[Pixels | None, ...] | None = subject.cache.get(all_of_layer)
+        if patches is None:
+            patches = atlas.first_patches(grid.title)
+            size = sum(each.nbytes for each in patches if each is not None)
+            subject.cache.put(all_of_layer, patches, size)
         side = int(atlas.options["patch"])
         sheet = patch_sheet([patches[channel] for channel in grid.order], side)
         subject.cache.put(key, sheet, len(sheet.png))
     return PatchTiles(grid, sheet, note)
 
 
-def _first_patches(subject: Subject, atlas: Atlas, step: str) -> tuple[Pixels | None, ...]:
-    key = ("first patches", str(atlas.path), atlas.digest, step)
-    patches: tuple[Pixels | None, ...] | None = subject.cache.get(key)
-    if patches is None:
-        patches = atlas.first_patches(step)
-        subject.cache.put(key, patches, sum(each.nbytes for each in patches if each is not None))
-    return patches
-
-
-def _answering(subject: Subject, atlas: Atlas, step: str, asked: str) -> list[int]:
-    """Return the step's channels that answer to a choice, the strongest first; empty for all."""
-    if asked == EVERY_CHANNEL:
+def _answering(subject: Subject, atlas: Atlas, step: str, choice: str) -> list[int]:
+    """Return the step's channels of a choice, the strongest first; empty for all."""
+    if choice == EVERY_CHANNEL:
         return []
     count = sum(atlas.layers.values()) * atlas.top
     digest = subject.image.digest
-    if asked != THIS_IMAGE:
-        answers = atlas.channels_of_class(asked, count)
+    if choice != THIS_IMAGE:
+        answers = atlas.channels_of_class(choice, count)
     elif any(each.digest == digest for each in atlas.images):
         answers = atlas.channels_of_image(digest, count)
     else:  # a link that asked for another image's
@@ -120,13 +116,13 @@ def _answering(subject: Subject, atlas: Atlas, step: str, asked: str) -> list[in
     return list(dict.fromkeys(each.channel for each in answers if each.layer == step))
 
 
-def _said_of(
+def _translator(
     subject: Subject, atlas: Atlas, label: Callable[[int, Sequence[str]], str]
 ) -> Callable[[str], str]:
-    """Return how an option is said, with `label` for a class by its number among its names.
+    """Return the function that translates an option, with `label` for a class of known names.
 
-    An atlas has its classes from folders. They are the model's, or those of the drawings in the
-    box, where most of them are called so; else nothing is known of them but their names.
+    An atlas has its classes from folders. They are the model's, or those of the bundled drawings,
+    where most names are the same; other classes have only their names.
     """
     sets = (subject.model.categories, BUNDLED["shapesnet"].categories)
     most = len(atlas.classes) / 2
@@ -134,40 +130,40 @@ def _said_of(
     counts = Counter(names)
     numbers = {name: at for at, name in enumerate(names) if counts[name] == 1}
 
-    def said(option: str) -> str:
+    def translated(option: str) -> str:
         if option in numbers:
             return label(numbers[option], names)
-        return say(option) if option in _SAID else option
+        return say(option) if option in _TRANSLATED else option
 
-    return said
+    return translated
 
 
 OF_CELLS = mark(
     "Each patch is its cell's own place on the image; by attention the cell sees more, up to all "
     "of the image."
 )
-"""Said where the patches are not what their cells see."""
+"""Note where a patch is not the receptive field of its cell."""
 
 
 class Patch(NamedTuple):
     """One of a channel's strongest activations, and its patch as a small picture.
 
     Attributes:
-        of: the activation, without the pixels of its patch.
+        activation: without the pixels of its patch.
         picture: the patch as a URL of its bytes; empty where it is lost.
     """
 
-    of: TopActivation
+    activation: TopActivation
     picture: str
 
     @property
     def title(self) -> str:
-        """What it is of, for the pointer and for who can't see it."""
-        row, column = self.of.cell
+        """Image, value and cell, for a tooltip and for screen readers."""
+        row, column = self.activation.cell
         return say(
             "{image}: {excitation} at row {row}, column {column}",
-            image=self.of.image.name,
-            excitation=number(self.of.value),
+            image=self.activation.image.name,
+            excitation=number(self.activation.value),
             row=row,
             column=column,
         )
@@ -176,21 +172,21 @@ class Patch(NamedTuple):
 def answer_excites(
     subject: Subject, view: View, facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Answer which images excite a channel most, each as the patch that its strongest cell sees.
+    """Answer with the images that excite a channel most, each as its strongest patch.
 
-    A patch leads to a sample, or else by its rank to an image that the page looks for.
+    A patch links to a sample, or else by its rank to an image that the page looks up.
 
     Raises:
-        NotThereError: there is no such channel.
+        NotThereError: the channel does not exist.
         HookVizError: the layer can't be recorded.
     """
-    looked = resolve(subject, view)
-    channels, rows, columns = maps(subject, looked).shape
-    channel = asked_number(facts, "channel", channels, looked.step)
-    atlas, layer = subject.atlas, str(looked.step)
+    resolved = resolve(subject, view)
+    channels, rows, columns = maps(subject, resolved).shape
+    channel = asked_number(facts, "channel", channels, resolved.step)
+    atlas, layer = subject.atlas, str(resolved.step)
     if atlas is None or layer not in atlas.layers:
         return Answer({"known": False, "patches": [], "error": ""})
-    said = {
+    facts_of_channel = {
         "known": True,
         "among": subject.atlas_words,
         "label": say("What excites channel {channel} most, strongest first", channel=channel),
@@ -201,7 +197,7 @@ def answer_excites(
     try:
         patches = patches_of(subject.cache, atlas, layer, channel)
     except HookVizError as error:
-        return Answer(said | {"patches": [], "error": str(error)})
+        return Answer(facts_of_channel | {"patches": [], "error": str(error)})
 
     def leads(rank: int, best: TopActivation) -> dict[str, Any]:
         cell = str(Cell(*best.cell, rows, columns))
@@ -210,10 +206,10 @@ def answer_excites(
         return {**to, "cell": cell, "channel": channel}
 
     items = [
-        {"title": each.title, "picture": each.picture, "leads": leads(rank, each.of)}
+        {"title": each.title, "picture": each.picture, "leads": leads(rank, each.activation)}
         for rank, each in enumerate(patches)
     ]
-    return Answer(said | {"patches": items})
+    return Answer(facts_of_channel | {"patches": items})
 
 
 def patches_of(cache: ByteCache, atlas: Atlas, layer: str, channel: int) -> tuple[Patch, ...]:
@@ -223,15 +219,15 @@ def patches_of(cache: ByteCache, atlas: Atlas, layer: str, channel: int) -> tupl
         HookVizError: the patches can't be read any more.
     """
     key = ("excites", str(atlas.path), atlas.digest, layer, channel)
-    kept: tuple[Patch, ...] | None = cache.get(key)
-    if kept is None:
+    patches: tuple[Patch, ...] | None = cache.get(key)
+    if patches is None:
         top = atlas.top_activations(layer, channel)
-        kept = tuple(Patch(replace(each, patch=None), _url(each)) for each in top)
-        cache.put(key, kept, sum(len(each.picture) for each in kept))
-    return kept
-
-
-def _url(best: TopActivation) -> str:
-    if best.patch is None:
-        return ""
-    return data_url(encode_jpeg(best.patch, quality=90), "jpeg")
+        patches = tuple(
+            Patch(
+                replace(each, patch=None),
+                "" if each.patch is None else data_url(encode_jpeg(each.patch, quality=90), "jpeg"),
+            )
+            for each in top
+        )
+        cache.put(key, patches, sum(len(each.picture) for each in patches))
+    return patches

@@ -77,7 +77,7 @@ WORDS = {
     ),
     mark("weights"): mark("The numbers that a network has learned in training."),
 }
-"""Each word, in the order of the alphabet, and what it means."""
+"""Meaning of each word, in the order of the alphabet."""
 
 _WRITTEN = {
     "batch norm": mark("batch norm|BatchNorm\\dd"),
@@ -90,11 +90,11 @@ _WRITTEN = {
     ),
     "kernel": mark("kernel"),
 }
-"""How a word is written on the page, where not as it stands: in each language a pattern."""
+"""Pattern of a word on the page, where it is written in other forms too."""
 
 
 def pieces(text: str) -> list[tuple[str, str]]:
-    """Split `text` into (part, word): a word where it first stands, and ``""`` between.
+    """Split `text` into (part, word): a word at its first occurrence, and ``""`` between.
 
     >>> pieces("bias 0.5, and a bias")
     [('bias', 'bias'), (' 0.5, and a bias', '')]
@@ -112,7 +112,7 @@ def pieces(text: str) -> list[tuple[str, str]]:
 
 
 def explained(text: str) -> list[tuple[str, str]]:
-    """Split `text` into (part, sentence): what a word of the glossary means, ``""`` between.
+    """Split `text` into (part, sentence): the meaning of a word, and ``""`` between.
 
     >>> explained("bias 0.5")[0]
     ('bias', 'One learned number for each channel, added to the sum of products in every cell.')
@@ -129,36 +129,32 @@ def document() -> str:
 
 
 def table() -> str:
-    """Return the words and what they mean as Markdown, in the language that is spoken.
+    """Return the words with their meanings as a Markdown table, in the current language.
 
-    A word of another language has the English one behind it, by which papers are searched.
+    A word of another language has the English one behind it, for searching papers.
     """
     rows = [
-        f"| {word if said == word else f'{said} ({word})'} | {say(sentence)} |"
+        f"| {word if translation == word else f'{translation} ({word})'} | {say(sentence)} |"
         for word, sentence in WORDS.items()
-        for said in [say(word)]
+        for translation in [say(word)]
     ]
     return "\n".join(["| | |", "|---|---|", *rows, ""])
 
 
 @cache
 def _patterns(language: str) -> tuple[list[str], re.Pattern[str]]:
-    """Return all words, and a pattern with a group for each of them in turn, the longest first."""
+    """Return all words, the longest first, and a pattern with a group for each."""
     with speaking(language):
         words = sorted(WORDS, key=lambda word: len(say(word)), reverse=True)
-        groups = [f"({_written(word)})" for word in words]
+        forms = [say(_WRITTEN[w]) if w in _WRITTEN else re.escape(say(w)) for w in words]
     # Chinese has nothing between two words; what is Latin in it still ends where letters do.
     edge = "[A-Za-z]" if catalogs.is_unspaced(language) else r"\w"
-    either = "|".join(groups)
+    either = "|".join(f"({form})" for form in forms)
     return words, re.compile(rf"(?<!{edge})(?:{either})(?!{edge})", re.IGNORECASE)
 
 
-def _written(word: str) -> str:
-    return say(_WRITTEN[word]) if word in _WRITTEN else re.escape(say(word))
-
-
 Part = tuple[str, str, bool]
-"""A piece of a sentence, what a word of the glossary means or ``""``, and whether it is bold."""
+"""A piece of a sentence, the meaning of its word or ``""``, and whether it is bold."""
 
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 
@@ -166,7 +162,7 @@ _BOLD = re.compile(r"\*\*(.+?)\*\*")
 def emphasised(sentence: str) -> list[Part]:
     """Split a sentence into its parts, with the glossary's words explained.
 
-    A part begins as one of `explained` does, so that who reads no third value shows it plainly.
+    A part begins as one of `explained` does, so that a client that ignores the third value works.
 
     >>> emphasised("**A** is here")
     [('A', '', True), (' is here', '', False)]
@@ -180,7 +176,7 @@ def emphasised(sentence: str) -> list[Part]:
 
 
 def plainly(sentence: str) -> str:
-    """Return a sentence without the signs for bold words.
+    """Remove the signs for bold words from a sentence.
 
     >>> plainly("**A** is here")
     'A is here'

@@ -1,4 +1,4 @@
-"""Answer what a channel's kernel is: its slices, its strongest inputs, and its walk over one."""
+"""Answer with a channel's kernel: its slices, its strongest inputs, and its walk over one."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.explorer.encoding import float32_text, robust_largest
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import resolve
-from hookviz.explorer.origin import asked_place, layer_call, upstream_of
+from hookviz.explorer.origin import cell_of_question, layer_call, upstream_of
 from hookviz.explorer.question import Answer, NotThereError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
@@ -22,21 +22,23 @@ from hookviz.markup import data_url
 from hookviz.types import LayerInfo
 from hookviz.wording import number
 
-_MOST_LINKS = 6
-_SIDE = 320  # pixels that a kernel in colour is magnified to, in whole steps
+_MOST_LINKS, _MOST_CHOICES = 6, 64
+_SIDE_PX = 320  # of a magnified kernel in colour, in whole steps
+_LARGEST = 256
+"""Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
 
 
 def answer_kernel(
     subject: Subject, view: View, facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Answer what a channel's kernel is: a slice for each input, in colour where those are colours.
+    """Answer with a channel's kernel: a slice for each input, in colour where those are colours.
 
     Raises:
-        NotThereError: there is no such channel.
+        NotThereError: the channel does not exist.
         HookVizError: the layer is no plain convolution, or can't be recorded.
     """
-    looked = resolve(subject, view)
-    layer, call = looked.layer, layer_call(subject, looked)
+    resolved = resolve(subject, view)
+    layer, call = resolved.layer, layer_call(subject, resolved)
     channel = asked_number(facts, "channel", len(call.kernel), call.layer)
     kernel = call.kernel[channel].numpy()
     count, height, width = kernel.shape
@@ -80,8 +82,8 @@ def slices(values: NDArray[np.float32], says: str, colormap: str) -> dict[str, s
     """Describe small maps, ``(N, h, w)``, as one picture of tiles on one symmetric scale.
 
     Args:
-        values: what is drawn.
-        says: what it is.
+        values: the maps.
+        says: their title.
         colormap: name of a diverging one.
     """
     aspect = 4.0 if len(values) > 8 else float(len(values))  # a few stand in one row
@@ -102,7 +104,7 @@ def slices(values: NDArray[np.float32], says: str, colormap: str) -> dict[str, s
 
 
 def _inputs(count: int, groups: int) -> str:
-    """Say which input channels a kernel has a slice for, in a layer of `groups` groups."""
+    """Return the words for the kernel's `count` input channels, in a layer of `groups` groups."""
     if groups == 1:
         return say("the {count:,} input channels", count=count)
     if count > 1:
@@ -113,7 +115,7 @@ def _inputs(count: int, groups: int) -> str:
 def _in_colour(kernel: NDArray[np.float32], channel: int) -> dict[str, str]:
     """Describe a kernel ``(3, h, w)`` as a magnified picture; grey is 0, the largest |w| full."""
     small = kernel_picture(kernel)
-    step = max(1, _SIDE // max(small.shape[:2]))
+    step = max(1, _SIDE_PX // max(small.shape[:2]))
     return {
         "picture": data_url(encode_png(small.repeat(step, 0).repeat(step, 1))),
         "alt": say("The kernel of channel {channel} in colour.", channel=channel),
@@ -122,7 +124,7 @@ def _in_colour(kernel: NDArray[np.float32], channel: int) -> dict[str, str]:
 
 
 def _rows(strongest: ranking.Ranking, upstream: str | None) -> list[dict[str, Any]]:
-    """Describe the first inputs of a ranking, and where each leads."""
+    """Describe the first inputs of a ranking, each with the channel that it links to."""
     return [
         {
             "input": index,
@@ -139,17 +141,13 @@ def _rows(strongest: ranking.Ranking, upstream: str | None) -> list[dict[str, An
 
 
 def _note(layer: LayerInfo) -> str:
-    """Say why the inputs lead to no channels of a layer."""
+    """Return why the inputs link to no channels of a layer."""
     if layer.index == 0:
         return say("They are the image's own channels.")
     return say(
         "Several maps were added or joined before this layer, so that its inputs are "
         "not the channels of one conv layer, and lead to none."
     )
-
-
-_LARGEST = 256
-"""Rows and columns of the input that are sent at most: of a larger one, those around the cell."""
 
 
 def kernel_walk(
@@ -201,53 +199,52 @@ def kernel_walk(
     }
 
 
-_MOST_CHOICES = 64
-
-
 def answer_walk(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
-    """Answer how a channel comes from its `input`; without one, from that which adds most.
+    """Answer with a channel's walk over its `input`, by default over the input that adds most.
 
-    Its number is `chosen`, for `input` has the values of its map.
+    `chosen` is the number of the input, for `input` has the values of its map.
 
     Raises:
-        NotThereError: there is no such channel, cell or input.
+        NotThereError: the channel, cell or input does not exist.
         HookVizError: the layer is no plain convolution, or can't be recorded.
     """
-    looked = resolve(subject, view)
-    place = asked_place(subject, looked, facts)
-    call = layer_call(subject, looked)
-    inputs = call.inputs_of(place.channel)
-    strongest = ranking.strongest_by_contribution(call, place.channel)
+    resolved = resolve(subject, view)
+    cell = cell_of_question(subject, resolved, facts)
+    call = layer_call(subject, resolved)
+    inputs = call.inputs_of(cell.channel)
+    strongest = ranking.strongest_by_contribution(call, cell.channel)
     most = strongest[0][0]
-    given = facts.get("input")
-    if given is None:
-        given = most
-    if not is_below(given, inputs.stop, inputs.start):
+    chosen = facts.get("input")
+    if chosen is None:
+        chosen = most
+    if not is_below(chosen, inputs.stop, inputs.start):
         raise NotThereError(
             say(
                 "Channel {channel} of {layer} has no input {index}: its inputs are {first} to "
                 "{last}.",
-                channel=place.channel,
+                channel=cell.channel,
                 layer=call.layer,
-                index=written(given),
+                index=written(chosen),
                 first=inputs.start,
                 last=inputs.stop - 1,
             )
         )
     offered = [index for index, _ in strongest[:_MOST_CHOICES]]
-    if given not in offered:  # of a link to a weak one
-        offered.append(given)
+    if chosen not in offered:  # of a link to a weak one
+        offered.append(chosen)
     return Answer(
         {
-            **kernel_walk(call, place.channel, given, place.on(call)),
-            "inputs": [{"value": index, "says": _says(index, most)} for index in offered],
-            "chosen": given,
+            **kernel_walk(call, cell.channel, chosen, cell.on(call)),
+            "inputs": [
+                {
+                    "value": index,
+                    "says": say("input {name}, which adds most", name=index)
+                    if index == most
+                    else say("input {name}", name=index),
+                }
+                for index in offered
+            ],
+            "chosen": chosen,
             "colours": subject.colours.diverging,
         }
     )
-
-
-def _says(index: int, most: int) -> str:
-    if index == most:
-        return say("input {name}, which adds most", name=index)
-    return say("input {name}", name=index)

@@ -1,4 +1,4 @@
-"""Answer which layers there are, as a list with the choices for a view, and as a tree.
+"""Answer with the layers of a network, as a list with the choices for a view, and as a tree.
 
 The tree has each layer's facts and its mean activation as a small picture.
 """
@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.drawing.dimensions import middle_slice, slices
-from hookviz.drawing.grid import Grid, make_grid
+from hookviz.drawing.grid import make_grid
 from hookviz.drawing.pictures import Resampling, resize
 from hookviz.drawing.scales import SCALES
 from hookviz.errors import HookVizError
 from hookviz.explaining.layers.layer_description import amount, field_text, kernel_text
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.excites import answer_choices, atlas_of_step
-from hookviz.explorer.layers import Looked, Steps, kept_capture, maps, resolve, steps_of
-from hookviz.explorer.look import sorts, tops
-from hookviz.explorer.pair import pinned_pair
+from hookviz.explorer.layers import ResolvedView, Steps, cached_capture, maps, resolve, steps_of
 from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.rendering import pinned_pair, sorts, tops
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import AUTOMATIC, View
 from hookviz.language.naming import class_label
@@ -38,26 +37,31 @@ _Options = list[dict[str, str]]
 def answer_layers(
     subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Return the layers, the one that a view looks at, and what can be chosen around it.
+    """Return the layers, the one that a view shows, and the choices around it.
 
     Raises:
         HookVizError: the network runs no layer that puts out maps.
     """
-    looked = resolve(subject, view)
-    layer, trace = looked.layer, subject.trace
+    resolved = resolve(subject, view)
+    layer, trace = resolved.layer, subject.trace
     channels = layer.output_shape[0] if layer.output_shape else 1
+    atlas = atlas_of_step(subject, str(resolved.step))
     return Answer(
         {
-            "listed": looked.listed,
+            "listed": resolved.listed,
             "hasUsual": bool(trace.usual),
             "hasBlocks": len(trace.usual) > len(trace.convs),
             "layer": layer.name,
-            "options": [{"name": each.name, "number": each.index + 1} for each in looked.layers],
-            "step": str(looked.step),
-            "steps": None if subject.offered else _step_choice(steps_of(trace, layer), looked.step),
-            "warning": looked.warning,
-            "patches": _patches(subject, str(looked.step)),
-            "sorts": _options(sorts(alike=_is_alike(subject, looked))),
+            "options": [{"name": each.name, "number": each.index + 1} for each in resolved.layers],
+            "step": str(resolved.step),
+            "steps": None
+            if subject.offered
+            else _step_choice(steps_of(trace, layer), resolved.step),
+            "warning": resolved.warning,
+            "patches": None
+            if atlas is None
+            else {"answers": [{"value": a, "says": b} for a, b in answer_choices(subject, atlas)]},
+            "sorts": _options(sorts(alike=_has_pair_of_one_shape(subject, resolved))),
             "tops": _options(tops(channels)),
             "scales": _options((AUTOMATIC, *SCALES)),
             "colourMaps": _options((AUTOMATIC, *COLORMAPS)),
@@ -67,16 +71,16 @@ def answer_layers(
             "shape": list(layer.output_shape),
             "moves": bool(subject.model_input.frames),
             "frames": slices(layer.output_shape),
-            "frame": middle_slice(layer.output_shape, looked.frame),
+            "frame": middle_slice(layer.output_shape, resolved.frame),
             "classes": class_names(subject, layer),
         }
     )
 
 
 def class_names(subject: Subject, layer: LayerInfo) -> list[str]:
-    """Return the class of each channel of the last conv layer, or one after it, with one for each.
+    """Return the class of each channel, where a layer from the last conv layer on has one for each.
 
-    Empty of any other layer.
+    Empty for any other layer.
     """
     categories, trace = subject.model.categories, subject.trace
     if layer.output_shape[:1] != (len(categories),):
@@ -89,7 +93,7 @@ def class_names(subject: Subject, layer: LayerInfo) -> list[str]:
 
 
 def _step_choice(steps: Steps, chosen: ActivationKey) -> dict[str, Any] | None:
-    """Describe what can be shown of the layer; None where that is one thing."""
+    """Describe the outputs of the layer to choose from; None where there is only one."""
     if len(steps.outputs) < 2:
         return None
     follows = steps.word == "after"
@@ -100,30 +104,22 @@ def _step_choice(steps: Steps, chosen: ActivationKey) -> dict[str, Any] | None:
         if follows
         else say("This layer runs several times in a pass, or puts out several tensors."),
         "chosen": next(word for word, step in steps.outputs.items() if step == chosen),
-        "options": [{"value": word, "says": _said(word)} for word in steps.outputs],
+        "options": [{"value": word, "says": _translated_output(word)} for word in steps.outputs],
     }
 
 
-def _said(word: str) -> str:
-    """Return an output's name in the language that is spoken; links have it in English."""
+def _translated_output(word: str) -> str:
+    """Return an output's name in the current language; links have it in English."""
     call = re.fullmatch(r"call (\d+)(.*)", word)
     return say("call {number}", number=int(call[1])) + call[2] if call else say(word)
 
 
-def _patches(subject: Subject, step: str) -> dict[str, Any] | None:
-    """Describe of which channels the atlas can show what excites them; None where of none."""
-    atlas = atlas_of_step(subject, step)
-    if atlas is None:
-        return None
-    return {"answers": [{"value": a, "says": says} for a, says in answer_choices(subject, atlas)]}
-
-
-def _is_alike(subject: Subject, looked: Looked) -> bool:
-    """Return whether what is pinned has the shape of what is looked at."""
+def _has_pair_of_one_shape(subject: Subject, resolved: ResolvedView) -> bool:
+    """Return whether the maps pinned as A have the shape of the layer's maps."""
     if subject.pinned is None:
         return False
     try:
-        pair = pinned_pair(subject, str(looked.step), maps(subject, looked), looked.frame)
+        pair = pinned_pair(subject, str(resolved.step), maps(subject, resolved), resolved.frame)
     except HookVizError:  # which the tiles say
         return False
     return pair is not None and pair.alike
@@ -153,17 +149,6 @@ class Previews(NamedTuple):
     corners: dict[str, tuple[int, int]]
 
 
-def previews_of(grid: Grid, layers: Sequence[str]) -> Previews:
-    """Return a grid of small square maps, one for each of the layers, as their pictures."""
-    geometry = grid.sprite_geometry
-    return Previews(
-        picture=data_url(grid.sprite),
-        size=(geometry.width, geometry.height),
-        side=geometry.tile_width,
-        corners={name: geometry.box(index)[:2] for index, name in enumerate(layers)},
-    )
-
-
 def layer_tree(
     model: Model,
     layers: Sequence[LayerInfo],
@@ -180,7 +165,7 @@ def layer_tree(
         layers: those on offer, in order of execution.
         fields: receptive fields by layer; of those that are missing it says so.
         previews: their small pictures, if there are any.
-        chosen: name of the one that is looked at.
+        chosen: name of the layer that the view shows.
         by_block: whether blocks are among the layers, and have their parts inside.
     """
     rows = [(layer, _row(layer, fields.get(layer.name))) for layer in layers]
@@ -227,19 +212,19 @@ def _row(layer: LayerInfo, field: ReceptiveField | None) -> _Row:
     }
 
 
-_SIDE = 32  # pixels of a small picture
+_SIDE_PX = 32  # of a small picture
 
 
 def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report) -> Answer:
     """Return the layers by stage, or in the blocks that they are parts of, with small pictures.
 
-    It takes a while for a network that is seen first.
+    The first answer about a network takes a while.
 
     Raises:
         HookVizError: the network runs no layer that puts out maps, or the pass can't be run.
     """
-    looked = resolve(subject, view)
-    layers, of_all = looked.layers, looked.listed == "maps"
+    resolved = resolve(subject, view)
+    layers, of_all = resolved.layers, resolved.listed == "maps"
     names = {each.name for each in layers}
     has_blocks = any(name.rpartition(".")[0] in names for name in names)
     return Answer(
@@ -248,18 +233,17 @@ def answer_tree(subject: Subject, view: View, _facts: Mapping[str, Any], _report
             layers,
             subject.fields(),
             _previews(subject, of_all=of_all),
-            chosen=looked.layer.name,
+            chosen=resolved.layer.name,
             by_block=has_blocks or of_all,
         )
     )
 
 
 def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
-    """Return the mean of each conv layer's first maps, or `of_all` with maps, each on its scale.
+    """Return the mean of each conv layer's first maps, or `of_all` layers with maps.
 
-    Where layers are offered, of those of them that are convolutions.
-
-    None where the cache can't hold all layers: they would be computed at every question.
+    Each is on its own scale; of a subject with offered layers only these are drawn. None where the
+    cache can't hold all layers: they would be computed at every question.
     """
     model, model_input, cache = subject.model, subject.model_input, subject.cache
     trace, offered = subject.trace, {layer.name for layer in subject.offered}
@@ -273,7 +257,7 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
         return cached
     if sum(trace.nbytes[name] for name in names) > cache.limit // 2:
         return _previews(subject, of_all=False) if of_all else None
-    capture = kept_capture(subject, names, logits=False)
+    capture = cached_capture(subject, names, logits=False)
     if capture is None:
         with subject.take_turn(model.title, "previews", "") as run:
             capture = engine.capture(
@@ -286,7 +270,14 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
             )
     first = [str(trace.shown_outputs[name][0]) for name in names]
     small = np.stack([_small(capture[address].values.numpy()) for address in first])
-    pictures = previews_of(make_grid(small, scale="channel", aspect=1.0), names)
+    grid = make_grid(small, scale="channel", aspect=1.0)
+    geometry = grid.sprite_geometry
+    pictures = Previews(
+        picture=data_url(grid.sprite),
+        size=(geometry.width, geometry.height),
+        side=geometry.tile_width,
+        corners={name: geometry.box(index)[:2] for index, name in enumerate(names)},
+    )
     cache.put(key, pictures, len(pictures.picture))
     return pictures
 
@@ -294,8 +285,8 @@ def _previews(subject: Subject, *, of_all: bool) -> Previews | None:
 def _small(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the mean over all but the last two dimensions, resized to a small square."""
     if values.ndim < 2:
-        return np.zeros((_SIDE, _SIDE), np.float32)
+        return np.zeros((_SIDE_PX, _SIDE_PX), np.float32)
     mean = values.reshape(-1, *values.shape[-2:]).mean(0, dtype=np.float32)
     mean = np.nan_to_num(mean, nan=0.0, posinf=0.0, neginf=0.0)
-    method = Resampling.BOX if min(mean.shape) > _SIDE else Resampling.NEAREST
-    return resize(mean, (_SIDE, _SIDE), method)
+    method = Resampling.BOX if min(mean.shape) > _SIDE_PX else Resampling.NEAREST
+    return resize(mean, (_SIDE_PX, _SIDE_PX), method)

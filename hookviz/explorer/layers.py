@@ -1,7 +1,7 @@
-"""Resolve which layer a view means, and record what that puts out.
+"""Resolve the layer that a view shows, and record its output.
 
-A link may name a layer that this network lacks, or one that is not in the list that is shown: what
-is shown then is the layer before it, or the first one, with a sentence that says so.
+A link may name a layer that this network lacks, or one that is not in the current list. Then the
+layer before it is shown, or the first one, with a sentence that says so.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,14 +16,14 @@ from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
 from hookviz.language.saying import joined, say
-from hookviz.types import Activation, ActivationKey, Capture, LayerInfo, Model
+from hookviz.types import ActivationKey, Capture, LayerInfo, Model
 from hookviz.wording import times
 
 Listed = Literal["conv", "maps"]
 
 
-class Looked(NamedTuple):
-    """Layer that a view looks at.
+class ResolvedView(NamedTuple):
+    """Layer that a view shows.
 
     Attributes:
         layer: the layer.
@@ -44,7 +44,7 @@ class Looked(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """What can be shown of one layer: its own output, or that of a step after it.
+    """Outputs of one layer that can be shown: its own, or those of the steps after it.
 
     Attributes:
         word: the field of a view that chooses among them.
@@ -55,8 +55,8 @@ class Steps(NamedTuple):
     outputs: Mapping[str, ActivationKey]
 
 
-def resolve(subject: Subject, view: View) -> Looked:
-    """Return the layer that a view looks at, or the nearest that there is.
+def resolve(subject: Subject, view: View) -> ResolvedView:
+    """Return the layer that a view shows, or the nearest one in the list.
 
     A layer that runs but is not in the list leads to the one of it that returned last before: of a
     block to the last of its parts. One that does not run leads to where the subject begins.
@@ -70,15 +70,17 @@ def resolve(subject: Subject, view: View) -> Looked:
     if not layers:
         raise HookVizError(no_layer(subject.model, trace))
     by_name = {layer.name: layer for layer in layers}
-    name = before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
+    name = (
+        last_before(asked, tuple(trace.recordable), by_name) or subject.begins_at or layers[0].name
+    )
     if offered:
         warning = "" if asked in trace.recordable else why_another(asked, trace, by_name)
-        return Looked(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
+        return ResolvedView(by_name[name], ActivationKey(name), listed, layers, warning, view.frame)
     steps = steps_of(trace, by_name[name])
     chosen = view.after if steps.word == "after" else view.output
     step = steps.outputs.get(chosen or "", next(iter(steps.outputs.values())))
     warning = why_another(asked, trace, by_name)
-    return Looked(by_name[name], step, listed, layers, warning, view.frame)
+    return ResolvedView(by_name[name], step, listed, layers, warning, view.frame)
 
 
 def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
@@ -88,10 +90,10 @@ def list_of(trace: LayerTrace, asked: str | None, layers: str | None) -> Listed:
     return "maps" if beyond or layers == "maps" else "conv"
 
 
-def before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
+def last_before(asked: str | None, returned: Sequence[str], names: Collection[str]) -> str | None:
     """Return `asked` if it is in `names`, else the one that returned last before it, or None.
 
-    >>> before("block.add", ["conv1", "conv2", "block.add"], {"conv1", "conv2"})
+    >>> last_before("block.add", ["conv1", "conv2", "block.add"], {"conv1", "conv2"})
     'conv2'
     """
     if asked in names or asked not in returned:
@@ -102,10 +104,10 @@ def before(asked: str | None, returned: Sequence[str], names: Collection[str]) -
 
 
 def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
-    """Return what can be shown of a layer.
+    """Return the outputs of a layer that can be shown.
 
-    Of a convolution that is its own output and what batch norm, activation and pooling made of it,
-    by kind; of another layer or a block each of its calls, and each part of what it puts out.
+    A convolution has its own output and those of its batch norm, activation and pooling, by kind.
+    Another layer or a block has each of its calls, and each part of its output.
     """
     if all(conv.name != layer.name for conv in trace.convs):
         outputs = trace.shown_outputs[layer.name]
@@ -117,13 +119,9 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
     return Steps("after", steps)
 
 
-def captured(subject: Subject, looked: Looked) -> Capture:
-    """Return the capture of what is shown.
-
-    Raises:
-        HookVizError: as `capture_layer`.
-    """
-    return capture_layer(subject, looked.step.layer)
+def captured(subject: Subject, resolved: ResolvedView) -> Capture:
+    """Return the capture of the layer that is shown; as `capture_layer`."""
+    return capture_layer(subject, resolved.step.layer)
 
 
 def capture_layer(subject: Subject, layer: str) -> Capture:
@@ -136,9 +134,9 @@ def capture_layer(subject: Subject, layer: str) -> Capture:
     cache, key = subject.cache, subject.key
     if shared is not None and not engine.is_cached(model, model_input, layer, cache):
         shared.hand_over(cache, key)
-    kept = kept_capture(subject, layer)  # which needs no turn
-    if kept is not None:
-        return kept
+    capture = cached_capture(subject, layer)  # which needs no turn
+    if capture is not None:
+        return capture
     with subject.take_turn(model.title, "capture", layer) as run:
         if shared is not None:  # who had the turn before may have run it
             shared.hand_over(cache, key)
@@ -150,7 +148,7 @@ def capture_layer(subject: Subject, layer: str) -> Capture:
     return capture
 
 
-def kept_capture(
+def cached_capture(
     subject: Subject, layers: str | Sequence[str], *, logits: bool = True
 ) -> Capture | None:
     """Return the capture of layers that are all in the cache; None where one is not."""
@@ -161,34 +159,26 @@ def kept_capture(
         return engine.capture(
             model, model_input, layers, logits=logits, cache=cache, progress=_run_nothing
         )
-    except _NotKeptError:  # it gave way to another session's in between
+    except _NotCachedError:  # it gave way to another session's in between
         return None
 
 
-class _NotKeptError(Exception):
+class _NotCachedError(Exception):
     """Ends a pass that was not to be run."""
 
 
 def _run_nothing(_share: float) -> None:
-    raise _NotKeptError
+    raise _NotCachedError
 
 
-def recorded(subject: Subject, looked: Looked) -> Activation:
-    """Return the activation that is shown, as it was recorded.
-
-    Raises:
-        HookVizError: as `captured`.
-    """
-    return captured(subject, looked)[str(looked.step)]
-
-
-def maps(subject: Subject, looked: Looked) -> torch.Tensor:
+def maps(subject: Subject, resolved: ResolvedView) -> torch.Tensor:
     """Return the maps that are shown, float32 ``(C, H, W)``: of a volume those of one slice.
 
     Raises:
         HookVizError: as `captured`.
     """
-    return middle_maps(recorded(subject, looked).values, looked.frame)
+    values = captured(subject, resolved)[str(resolved.step)].values
+    return middle_maps(values, resolved.frame)
 
 
 def call_words(address: ActivationKey) -> str:
@@ -205,7 +195,7 @@ def _unique(kind: str, steps: Collection[str]) -> str:
 
 
 def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
-    """Say that a link asks for something that there is not, and the nearest of what there is."""
+    """Return the sentence for an unknown value in a link, with the nearest known ones."""
     near = nearest_names(asked, known, count=2)
     return say(
         "This link asks for the {parameter} {value!r}, which is not here.",
@@ -215,7 +205,7 @@ def not_here(parameter: str, asked: str, known: Collection[str]) -> str:
 
 
 def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) -> str:
-    """Say why the layer that was asked for is not the one that is shown; empty where it is."""
+    """Return why another layer is shown than the view asks for; empty where it is the same."""
     if asked is None or asked in trace.shown_outputs:
         return ""
     if asked not in trace.recordable:
@@ -224,11 +214,11 @@ def why_another(asked: str | None, trace: LayerTrace, names: Collection[str]) ->
     return say(
         "{layer} puts out {output}: this is the layer before it. Summary and other lenses ",
         layer=asked,
-        output=_what_is_no_map(shape),
+        output=_output_without_maps(shape),
     ) + say("look at all layers.")
 
 
-def _what_is_no_map(shape: tuple[int, ...]) -> str:
+def _output_without_maps(shape: tuple[int, ...]) -> str:
     if len(shape) > 1:
         return say("{shape} numbers of unknown rows and columns, no maps", shape=times(shape))
     return say("{shape} numbers, no maps", shape=times(shape)) if shape else say("no maps")

@@ -1,6 +1,6 @@
-"""Answer why a cell has its value, by the layer's call as it was recorded once.
+"""Answer why a cell has its value, by the recorded call of its layer.
 
-A cell is a sum, whose largest products come first, or a norm, and is described in sentences.
+A cell is a sum, described with its largest products first, or a norm.
 """
 
 import math
@@ -17,7 +17,7 @@ from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.explaining.layers.norm_call import NormCall, NormedCell, explain_norm, record_norm_call
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import Answer, Report, asked_cell, asked_number
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import Cell, View
@@ -47,7 +47,7 @@ def explain(
     """Write one cell of a recorded call out, as the kind of layer that it is of allows.
 
     Raises:
-        SettingError: the layer has no such channel, row or column.
+        SettingError: the channel, row or column does not exist.
     """
     if isinstance(call, NormCall):
         return explain_norm(call, channel, row, column)
@@ -55,19 +55,14 @@ def explain(
 
 
 def described(cell: CellSum | NormedCell, upstream: str | None, colormap: str) -> dict[str, Any]:
-    """Describe why a cell has its value, see `cell_sum` and `_cell_norm`."""
+    """Describe why a cell has its value: by its sum, or by its norm."""
     if isinstance(cell, NormedCell):
         return _cell_norm(cell, colormap)
     return cell_sum(cell, upstream, colormap)
 
 
 def _cell_norm(cell: NormedCell, colormap: str) -> dict[str, Any]:
-    """Describe why a layer norm's cell has its value: the mean, the deviation and the formula.
-
-    Args:
-        cell: the value, written out.
-        colormap: as for `cell_sum`, which this has no use for.
-    """
+    """Describe why a layer norm's cell has its value: the mean, the deviation and the formula."""
     norm = cell.norm
     return {
         "title": _why(cell),
@@ -103,7 +98,7 @@ def _cell_norm(cell: NormedCell, colormap: str) -> dict[str, Any]:
 
 
 def cell_sum(cell: CellSum, upstream: str | None, colormap: str) -> dict[str, Any]:
-    """Describe why a cell has its value: the largest products, the sum, and what followed it.
+    """Describe why a cell has its value: the largest products, the sum, and the steps after it.
 
     Args:
         cell: the sum.
@@ -180,13 +175,8 @@ def _step(step: Step) -> str:
 _Call = TypeVar("_Call", LayerCall, NormCall)
 
 
-class Place(NamedTuple):
-    """Cell of a channel, on the map that is shown.
-
-    Attributes:
-        channel, row, column: which it is.
-        rows, columns: of that map.
-    """
+class MapCell(NamedTuple):
+    """Cell of a channel on a map of `rows` × `columns`."""
 
     channel: int
     row: int
@@ -204,58 +194,60 @@ class Place(NamedTuple):
 
 
 def answer_cell(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
-    """Answer why a cell has its value: the sum that made it, and what followed.
+    """Answer why a cell has its value: by its sum, and the steps after it.
 
-    Of another layer than a convolution, a linear layer or a layer norm, a sentence says what it
-    does, or why there is no sum.
+    Only convolutions, linear layers and layer norms have sums; a sentence describes any other
+    layer, or says why there is no sum.
 
     Raises:
-        NotThereError: there is no such channel or cell.
+        NotThereError: the channel or cell does not exist.
         HookVizError: the pass can't be run, or takes longer than one may.
     """
-    looked = resolve(subject, view)
-    place = asked_place(subject, looked, facts)
-    call = call_or_why_not(subject, looked)
+    resolved = resolve(subject, view)
+    cell_on_map = cell_of_question(subject, resolved, facts)
+    call = call_or_why_not(subject, resolved)
     if isinstance(call, str):
         return Answer(unexplained(call))
-    layer = looked.layer
-    cell = explain(call, place.channel, *place.on(call))
-    said = described(cell, upstream_of(subject, layer), subject.colours.diverging)
+    layer = resolved.layer
+    cell = explain(call, cell_on_map.channel, *cell_on_map.on(call))
+    facts_of_cell = described(cell, upstream_of(subject, layer), subject.colours.diverging)
     has_kernel = isinstance(call, LayerCall)
-    return Answer(said | {"hasKernel": has_kernel, "canWalk": bool(layer.kernel_size)})
+    return Answer(facts_of_cell | {"hasKernel": has_kernel, "canWalk": bool(layer.kernel_size)})
 
 
-def call_or_why_not(subject: Subject, looked: Looked) -> LayerCall | NormCall | str:
-    """Return the layer's call, or what the layer does, or why its cells are no sums.
+def call_or_why_not(subject: Subject, resolved: ResolvedView) -> LayerCall | NormCall | str:
+    """Return the layer's call; else a sentence about the layer, or why its cells are no sums.
 
     Raises:
-        HookVizError: as `layer_call`, but where the layer is no such sum.
+        HookVizError: as `layer_call`, except for a layer without sums.
     """
-    if looked.layer.is_function:
-        return describe_layer(subject.model, looked.layer)
-    module = subject.model.network.get_submodule(looked.layer.name)
+    if resolved.layer.is_function:
+        return describe_layer(subject.model, resolved.layer)
+    module = subject.model.network.get_submodule(resolved.layer.name)
     is_norm = isinstance(module, nn.LayerNorm)
-    if not (looked.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):
-        return describe_layer(subject.model, looked.layer)
+    if not (resolved.layer.kernel_size or is_norm or isinstance(module, nn.Linear)):
+        return describe_layer(subject.model, resolved.layer)
     try:
-        return _norm_call(subject, looked) if is_norm else layer_call(subject, looked)
+        if is_norm:
+            return _recorded(subject, resolved, "norm", record_norm_call)
+        return layer_call(subject, resolved)
     except (SettingError, ModelError) as error:
         return str(error)
 
 
-def asked_place(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> Place:
+def cell_of_question(subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]) -> MapCell:
     """Return the channel and the cell that a question is about.
 
     Raises:
         NotThereError: they are not on the maps that are shown.
         HookVizError: the maps can't be recorded.
     """
-    channels, rows, columns = maps(subject, looked).shape
-    channel = asked_number(facts, "channel", channels, looked.step)
-    return Place(channel, *asked_cell(facts, (rows, columns), looked.step), rows, columns)
+    channels, rows, columns = maps(subject, resolved).shape
+    channel = asked_number(facts, "channel", channels, resolved.step)
+    return MapCell(channel, *asked_cell(facts, (rows, columns), resolved.step), rows, columns)
 
 
-def layer_call(subject: Subject, looked: Looked) -> LayerCall:
+def layer_call(subject: Subject, resolved: ResolvedView) -> LayerCall:
     """Return the layer's call with its input, from the cache or recorded in a turn.
 
     Raises:
@@ -263,30 +255,26 @@ def layer_call(subject: Subject, looked: Looked) -> LayerCall:
         ModelError: its values can't be written as a sum.
         HookVizError: the pass takes longer than one may.
     """
-    return _recorded(subject, looked, "call", record_layer_call)
-
-
-def _norm_call(subject: Subject, looked: Looked) -> NormCall:
-    return _recorded(subject, looked, "norm", record_norm_call)
+    return _recorded(subject, resolved, "call", record_layer_call)
 
 
 def _recorded(
     subject: Subject,
-    looked: Looked,
+    resolved: ResolvedView,
     kind: str,
     make: Callable[[Model, ModelInput, str], _Call],
 ) -> _Call:
-    name = looked.layer.name
+    name = resolved.layer.name
 
     def record() -> _Call:
         turn = subject.take_turn(say("Recording the input"), "input", name)
         with turn as run, run.limit.over_torch():
-            kept: _Call | None = subject.kept(kind, name)
-            if kept is not None:  # whoever had the turn before recorded it
-                return kept
+            recorded: _Call | None = subject.kept(kind, name)
+            if recorded is not None:  # whoever had the turn before recorded it
+                return recorded
             return make(subject.model, subject.model_input, name)
 
-    call: _Call = subject.cached(kind, name, compute=record, size=lambda kept: kept.nbytes)
+    call: _Call = subject.cached(kind, name, compute=record, size=lambda each: each.nbytes)
     return call
 
 
@@ -299,5 +287,5 @@ def upstream_of(subject: Subject, layer: LayerInfo) -> str | None:
 
 
 def unexplained(text: str) -> dict[str, Any]:
-    """Return what is said of a cell that no sum made: a sentence."""
+    """Return the facts about a cell without a sum: a sentence."""
     return {"info": text, "hasKernel": False, "canWalk": False}

@@ -1,7 +1,7 @@
-"""Answer what a channel looks for: a picture that the network makes, reported while it grows.
+"""Answer with a picture that maximizes a channel, reported while it is optimised.
 
-The picture and where its making stood are kept, so that a question that ends early loses nothing,
-and the next one goes on from there.
+The picture and the state of the optimisation are cached, so that a question that ends early loses
+nothing, and the next one resumes.
 """
 
 import time
@@ -11,7 +11,7 @@ from typing import Any
 
 from hookviz.drawing.pictures import encode_jpeg, enlarged
 from hookviz.errors import HookVizError
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import Answer, QuestionError, Report, asked_number, is_below, written
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
@@ -24,15 +24,15 @@ from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.types import Pixels
 from hookviz.wording import number
 
-_EVERY = 0.16  # seconds between two pictures: six a second are a movement
-_SIDE = 256  # pixels of a picture as it is shown
+_REPORT_EVERY_S = 0.16  # six pictures a second are a movement
+_SIDE_PX = 256  # of a picture on the screen
 _QUALITY = 90  # of its JPEG
 _MOST_SEED = 999_999_999  # as a link can write it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Picture:
-    """A channel's picture as it is kept: RGB uint8, ``(H, W, 3)``, and its mean activation."""
+    """A channel's cached picture: RGB uint8, ``(H, W, 3)``, and its mean activation."""
 
     pixels: Pixels = field(repr=False)
     steps: int
@@ -41,8 +41,8 @@ class _Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """The picture that is asked for, of a unit from a seed, and where it is kept."""
+class _PictureCache:
+    """Cache of a channel's picture from one seed."""
 
     subject: Subject
     layer: str
@@ -51,17 +51,16 @@ class _Wanted:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Return the key that it has in the cache: the image is nothing to it."""
+        """Cache key; the picture does not depend on the image."""
         return ("own picture", self.subject.model.digest, self.layer, self.channel, self.seed)
 
-    @property
-    def kept(self) -> _Picture | None:
-        """Return the picture as far as it is made."""
+    def get(self) -> _Picture | None:
+        """Return the picture after the latest steps; None before the first."""
         picture: _Picture | None = self.subject.cache.get((*self.key, "pixels"))
         return picture
 
-    def keep(self, optimization: Optimization, value: float) -> _Picture:
-        """Keep the picture as far as it is made now, and return it."""
+    def put(self, optimization: Optimization, value: float) -> _Picture:
+        """Cache the picture after the latest steps, and return it."""
         pixels, channels_last = optimization.pictures()[0], optimization.passes.channels_last
         picture = _Picture(pixels, optimization.steps, value, channels_last)
         self.subject.cache.put((*self.key, "pixels"), picture, picture.pixels.nbytes)
@@ -73,18 +72,18 @@ def answer_own_picture(
 ) -> Answer:
     """Answer with a picture that excites a channel after `steps` from the noise of a `seed`.
 
-    `report` gets the picture about six times a second; what it raises ends the making, and what is
-    made is kept.
+    `report` gets the picture about six times a second. If it raises, the optimisation ends, and its
+    state stays cached.
 
     Raises:
-        NotThereError: there is no such channel.
+        NotThereError: the channel does not exist.
         QuestionError: `steps` or `seed` is no number of steps, or no seed.
-        HookVizError: there is no picture to be made, or it takes longer than one may.
+        HookVizError: the layer can have no picture, or it takes longer than one may.
     """
     steps = _asked(facts, "steps", 1, MOST_STEPS)
-    looked = resolve(subject, view)
-    address = looked.step
-    wanted = _wanted(subject, looked, facts)
+    resolved = resolve(subject, view)
+    address = resolved.step
+    pictures = _pictures_of(subject, resolved, facts)
     if address.call or address.path:
         return Answer(
             {
@@ -93,69 +92,71 @@ def answer_own_picture(
                 )
             }
         )
-    kept = wanted.kept
-    if kept is not None and kept.steps == steps:
-        return _answer(wanted, kept, steps, running=False)
-    if kept is not None:
-        report(_answer(wanted, kept, steps, running=True))
-    return _answer(wanted, _made(wanted, steps, report), steps, running=False)
+    picture = pictures.get()
+    if picture is not None and picture.steps != steps:
+        report(_answer(pictures, picture, steps, running=True))
+    if picture is None or picture.steps != steps:
+        picture = _optimise(pictures, steps, report)
+    return _answer(pictures, picture, steps, running=False)
 
 
 def answer_stopped(
     subject: Subject, view: View, facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Answer how many steps of a channel's picture are made; 0 where none is.
+    """Answer with the number of steps of a channel's cached picture, 0 without any.
 
     Raises:
-        NotThereError: there is no such channel.
+        NotThereError: the channel does not exist.
         QuestionError: `seed` is none.
         HookVizError: the layer can't be recorded.
     """
-    kept = _wanted(subject, resolve(subject, view), facts).kept
-    return Answer({"steps": 0 if kept is None else kept.steps})
+    picture = _pictures_of(subject, resolve(subject, view), facts).get()
+    return Answer({"steps": 0 if picture is None else picture.steps})
 
 
-def _wanted(subject: Subject, looked: Looked, facts: Mapping[str, Any]) -> _Wanted:
+def _pictures_of(
+    subject: Subject, resolved: ResolvedView, facts: Mapping[str, Any]
+) -> _PictureCache:
     seed = _asked(facts, "seed", 0, _MOST_SEED)
-    channel = asked_number(facts, "channel", len(maps(subject, looked)), looked.step)
-    if looked.step.layer in subject.trace.functions.calls:
+    channel = asked_number(facts, "channel", len(maps(subject, resolved)), resolved.step)
+    if resolved.step.layer in subject.trace.functions.calls:
         raise HookVizError(
             say(
                 "{layer} is a function in the network's code: pictures are made for layers. "
                 "Show the layer before it.",
-                layer=looked.step.layer,
+                layer=resolved.step.layer,
             )
         )
-    return _Wanted(subject, looked.step.layer, channel, seed)
+    return _PictureCache(subject, resolved.step.layer, channel, seed)
 
 
-def _made(wanted: _Wanted, steps: int, report: Report) -> _Picture:
-    """Make the picture in a turn, from where it stood."""
-    subject, due = wanted.subject, 0.0
-    method = SynthesisMethod(seed=wanted.seed)
-    turn = subject.take_turn(say("The channel's picture"), "own-picture", wanted.layer)
+def _optimise(pictures: _PictureCache, steps: int, report: Report) -> _Picture:
+    """Optimise the picture in a job slot, from the cached state."""
+    subject, due = pictures.subject, 0.0
+    method = SynthesisMethod(seed=pictures.seed)
+    turn = subject.take_turn(say("The channel's picture"), "own-picture", pictures.layer)
     with turn as run:
-        objective = Objective.of_channel(wanted.layer, wanted.channel)
+        objective = Objective.of_channel(pictures.layer, pictures.channel)
         optimization = begin(subject.model, [objective], method)
         progress = run.yielding()
 
         def after(now: Optimization) -> None:
             nonlocal due
-            if time.monotonic() >= due:  # kept first: the report can end the making
-                picture = wanted.keep(now, now.values[0])
-                report(_answer(wanted, picture, steps, running=True))
-                due = time.monotonic() + _EVERY
+            if time.monotonic() >= due:  # cached first: the report can end the optimisation
+                picture = pictures.put(now, now.values[0])
+                report(_answer(pictures, picture, steps, running=True))
+                due = time.monotonic() + _REPORT_EVERY_S
             progress(now.steps / steps)
 
-        run_resumed(optimization, steps, subject.cache, (*wanted.key, "state"), after)
-        return wanted.keep(optimization, optimization.measured()[0])
+        run_resumed(optimization, steps, subject.cache, (*pictures.key, "state"), after)
+        return pictures.put(optimization, optimization.measured()[0])
 
 
-def _answer(wanted: _Wanted, picture: _Picture, steps: int, *, running: bool) -> Answer:
+def _answer(pictures: _PictureCache, picture: _Picture, steps: int, *, running: bool) -> Answer:
     """Describe a picture on its way to `steps`; `more` is where the next request would lead."""
     facts = {
-        "channel": wanted.channel,
-        "seed": wanted.seed,
+        "channel": pictures.channel,
+        "seed": pictures.seed,
         "steps": picture.steps,
         "of": steps,
         "value": number(picture.value),
@@ -168,30 +169,30 @@ def _answer(wanted: _Wanted, picture: _Picture, steps: int, *, running: bool) ->
         "how": say(ROUNDED) if picture.channels_last else "",
         "alt": say(
             "A picture that the network made for channel {channel}, step {steps}",
-            channel=wanted.channel,
+            channel=pictures.channel,
             steps=picture.steps,
         ),
         "more": min(steps + STEPS, MOST_STEPS) if steps < MOST_STEPS else None,
         "running": running,
     }
-    return Answer(facts, encode_jpeg(enlarged(picture.pixels, _SIDE), quality=_QUALITY))
+    return Answer(facts, encode_jpeg(enlarged(picture.pixels, _SIDE_PX), quality=_QUALITY))
 
 
 def _asked(facts: Mapping[str, Any], name: str, first: int, last: int) -> int:
-    """Return a number that the question says.
+    """Return a number of the question's facts.
 
     Raises:
         QuestionError: it is no whole number from `first` to `last`.
     """
-    given = facts.get(name)
-    if not is_below(given, last + 1, first):
+    value = facts.get(name)
+    if not is_below(value, last + 1, first):
         raise QuestionError(
             say(
                 "{name}={value} is not a whole number from {first} to {last}.",
                 name=name,
-                value=written(given),
+                value=written(value),
                 first=first,
                 last=last,
             )
         )
-    return given
+    return value

@@ -1,6 +1,6 @@
-"""Questions of the explorer's client and their answers, and the numbers that they ask about.
+"""Define questions of the explorer's client and their answers, and check their numbers.
 
-A channel, row or column that is not there is refused.
+A channel, row or column that does not exist is refused.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from hookviz.language.saying import mark, say
 
 
 class QuestionError(HookVizError):
-    """Raised for what is no question that the explorer asks."""
+    """Raised for an unknown question, or one with wrong facts."""
 
 
 class NotThereError(HookVizError):
-    """Raised where what a question is about is not there: a layer, a channel, a cell, a picture."""
+    """Raised for a question about a layer, channel, cell or picture that does not exist."""
 
 
 class Question(NamedTuple):
@@ -25,7 +25,7 @@ class Question(NamedTuple):
 
     Attributes:
         name: one of `hookviz.explorer.answering.QUESTIONS`.
-        facts: what it asks about beside the view.
+        facts: its parameters beside the view.
     """
 
     name: str
@@ -40,14 +40,14 @@ class Answer(NamedTuple):
 
 
 Report = Callable[[Answer], None]
-"""Gets answers on the way to the last one; what it raises ends the question."""
+"""Gets partial answers; if it raises, the question ends."""
 
 Answerer = Callable[[Subject, View, Mapping[str, Any], Report], Answer]
-"""Answers one question, of which it gets the facts."""
+"""Answers one question by its facts."""
 
 
 def ignore_report(_answer: Answer) -> None:
-    """Report nothing on the way."""
+    """Drop a partial answer."""
 
 
 _NOT_THERE = {
@@ -58,16 +58,16 @@ _NOT_THERE = {
 
 
 def asked_number(facts: Mapping[str, Any], axis: str, count: int, layer: object) -> int:
-    """Return the channel, row or column that is asked about: a whole number below `count`.
+    """Return the channel, row or column of a question: a whole number below `count`.
 
     Args:
         facts: of the question.
         axis: ``"channel"``, ``"row"`` or ``"column"``.
-        count: how many there are.
-        layer: of which they are, for the error.
+        count: number of channels, rows or columns.
+        layer: its name, for the error.
 
     Raises:
-        NotThereError: it is no such number; the message says which there are.
+        NotThereError: it is another value; the message has the allowed ones.
 
     >>> asked_number({"row": 3}, "row", 4, "conv1")
     3
@@ -81,26 +81,28 @@ def asked_number(facts: Mapping[str, Any], axis: str, count: int, layer: object)
 
 
 def asked_cell(facts: Mapping[str, Any], size: tuple[int, int], layer: object) -> tuple[int, int]:
-    """Return row and column of the cell that is asked about, on a map of that size.
+    """Return row and column of a question's cell, on a map of `size`.
 
     Raises:
-        NotThereError: the map has no such row or column.
+        NotThereError: the row or column does not exist.
     """
     rows, columns = size
     return asked_number(facts, "row", rows, layer), asked_number(facts, "column", columns, layer)
 
 
 def is_below(given: object, count: int, first: int = 0) -> TypeGuard[int]:
-    """Return whether something is a whole number from `first` on and below `count`.
+    """Return whether a value is a whole number from `first` on and below `count`.
 
     >>> is_below(0, 1), is_below(True, 2), is_below(1.0, 2), is_below("1", 2)
     (True, False, False, False)
+    >>> is_below(3, 8, first=3), is_below(2, 8, first=3)
+    (True, False)
     """
     return isinstance(given, int) and not isinstance(given, bool) and first <= given < count
 
 
 def written(given: object) -> str:
-    """Write what was given so that it fits into a sentence, however long it is."""
+    """Write a value in at most 40 letters, for a sentence."""
     try:
         return shorten(repr(given), 40)
     except ValueError:  # Python writes no whole number of more than 4300 digits

@@ -1,22 +1,49 @@
-"""Say what questions are answered about: a network, what it was given, and what is kept of it."""
+"""Define the subject of questions: a network, its input and its caches; make one in Python.
+
+The page makes its subjects of its widgets' values, and gives them the session's own cache.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, fields, replace
+from functools import cache as once
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from PIL import Image
+from torch import Tensor
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.capturing.cache import ByteCache
+from hookviz.capturing.cache import Budget, ByteCache
+from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.errors import HookVizError, UnknownModelError
 from hookviz.explaining.receptive_fields.receptive_field import (
     Fields,
     are_fields_known,
     receptive_fields,
 )
 from hookviz.hooking.network_state import is_shared
-from hookviz.types import Capture, InputImage, LayerInfo, Model, ModelInput, Progress, ignore
+from hookviz.images.reading import read
+from hookviz.language.saying import say
+from hookviz.machine.memory import MEGABYTE
+from hookviz.models.catalog import find_model
+from hookviz.models.loading import load_model
+from hookviz.settings import settings
+from hookviz.types import (
+    Capture,
+    Crop,
+    InputImage,
+    LayerInfo,
+    Model,
+    ModelInput,
+    Pixels,
+    Progress,
+    ignore,
+)
+from hookviz.wording import times
 
 
 class Limit(Protocol):
@@ -71,7 +98,7 @@ TakeTurn = Callable[[str, str, str], AbstractContextManager[Run]]
 a word for logs, and the layer's name or ``""``."""
 
 
-def at_once(*_asked: object) -> AbstractContextManager[Run]:
+def at_once(*_label: object) -> AbstractContextManager[Run]:
     """Take a turn where nobody else computes."""
     return nullcontext(_Unlimited())
 
@@ -126,8 +153,8 @@ class Topic:
         atlas_words: among which images that is, in a person's words.
         image_names: what a patch's image leads to, by the digest of its pixels: the name of a
             sample.
-        offered: the layers that can be looked at, where a lens says which; else there are lists.
-        begins_at: which of them is looked at where none is chosen; else the first.
+        offered: the layers to choose from, where a lens names them; else there are lists.
+        begins_at: the layer that is shown where none is chosen; else the first.
     """
 
     model_input: ModelInput
@@ -173,7 +200,7 @@ class Subject(Topic):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return what tells recordings of this network on this input from others in a cache."""
+        """Return the cache key of this network on this input: model name, weights, input."""
         return self.model.name, self.model.digest, self.model_input.digest
 
     def fields(self) -> Fields:
@@ -210,3 +237,111 @@ class Subject(Topic):
     @property
     def _caches(self) -> tuple[ByteCache, ...]:
         return (self.cache,) if self.shared is None else (self.cache, self.shared)
+
+
+def make_subject(
+    model: Model,
+    image: Any,
+    *,
+    size: int | None = None,
+    whole: bool = False,
+    cache: ByteCache | None = None,
+) -> Subject:
+    """Return the subject for questions about a model and an image.
+
+    Args:
+        model: the network.
+        image: anything that `prepare` takes. A tensor or a `ModelInput` is its own image.
+        size: side of the input in pixels, in place of the model's own.
+        whole: take in the whole image instead of its centre crop.
+        cache: keeps computed values; a new one by default.
+
+    Raises:
+        ImageError: as `prepare`.
+    """
+    if isinstance(image, Tensor | ModelInput):
+        model_input = prepare(model, image, size=size, whole=whole)
+        title = say("input of {shape}", shape=times(model_input.tensor.shape[1:]))
+        model_input, picture = _with_own_picture(model_input, title)
+    else:
+        picture = read(image)
+        model_input = prepare(model, picture, size=size, whole=whole)
+    return Subject(
+        model=model,
+        model_input=model_input,
+        image=picture,
+        cache=own_cache() if cache is None else cache,
+        alt=picture.name,
+        image_title=picture.name,
+    )
+
+
+def model_of(capture: Capture) -> Model:
+    """Return the model that made a capture: who keeps it, or the catalog's with the same weights.
+
+    Raises:
+        HookVizError: nobody keeps it, and it is none of the catalog that is on this machine; or it
+            is no capture of one image.
+    """
+    if not isinstance(capture, Capture):
+        raise HookVizError(
+            say(
+                "A {kind} is no capture of one image; capture(model, image) gives one, and so does "
+                "batch[0] of several.",
+                kind=type(capture).__name__,
+            )
+        )
+    model = None if capture.made_by is None else capture.made_by()
+    if model is not None:
+        return model
+    with suppress(UnknownModelError):
+        if find_model(capture.model).on_disk and capture.weights in ("pretrained", "random"):
+            model = load_model(capture.model, capture.weights)
+            if model.cache_key == capture.digest:
+                return model
+    raise HookVizError(
+        say(
+            "The network of this capture of {model} is gone: a capture holds none. Keep the model "
+            "in a variable beside it, as in model = hookviz.wrap(network).",
+            model=capture.model,
+        )
+    )
+
+
+def own_cache() -> ByteCache:
+    """Return an empty cache; all of these together hold as much as a session of the app."""
+    budget = _budget()
+    return budget.cache(budget.limit)
+
+
+@once
+def _budget() -> Budget:
+    return Budget(settings().session_mb * MEGABYTE)
+
+
+def _with_own_picture(model_input: ModelInput, title: str) -> tuple[ModelInput, InputImage]:
+    """Return an input made of its own picture, whole, and that picture."""
+    picture = model_input.picture
+    if picture is None:
+        picture = _stretched(model_input.tensor[0])
+    shown = replace(read(Image.fromarray(picture)), name=title)
+    crop = None
+    if model_input.tensor.dim() == 4:  # neither sound nor a volume
+        height, width = model_input.tensor.shape[2:]
+        crop = Crop(0, 0, shown.width, shown.height, height, width)
+    return replace(model_input, picture=picture, crop=crop), shown
+
+
+def _stretched(values: Tensor) -> Pixels:
+    """Return a tensor as a picture, RGB uint8 ``(H, W, 3)``, from black (least) to white (most).
+
+    Three channels are colours; any other number of channels is averaged.
+    """
+    maps = middle_maps(values.float()).numpy()
+    shown = maps if len(maps) == 3 else maps.mean(axis=0, keepdims=True).repeat(3, axis=0)
+    shown = np.nan_to_num(shown, posinf=0.0, neginf=0.0)
+    low, high = float(shown.min()), float(shown.max())
+    levels = (shown - low) * (255 / (high - low) if high > low else 0)
+    picture: Pixels = np.ascontiguousarray(levels.round().astype(np.uint8).transpose(1, 2, 0))
+    picture.setflags(write=False)
+    return picture

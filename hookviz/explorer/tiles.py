@@ -1,8 +1,8 @@
-"""Answer with the tiles: every channel in one picture, with what lays, colours and reads them.
+"""Answer with the tiles: every channel in one picture, with their layout, colours and numbers.
 
-The picture has them in the layer's own order. The answer says each other order that a view may ask
-for, so that nobody is asked again where it asks for another one, or for fewer channels. Of a pair
-it has the picture and the classes of either side.
+The picture has them in the layer's own order. The answer lists every other order, so that the
+client asks no question for another order or for fewer channels. For a pair it has the pictures and
+the classes of both sides.
 """
 
 import time
@@ -19,12 +19,10 @@ from hookviz.drawing.pictures import small_png
 from hookviz.drawing.statistics import SORTS, order, strongest_cells
 from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.errors import HookVizError
-from hookviz.explorer.drawn import Compared, Drawn, drawn
 from hookviz.explorer.excites import OF_CELLS, PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.glossary import emphasised, explained, plainly
-from hookviz.explorer.look import tops
-from hookviz.explorer.pair import of_b_alone
 from hookviz.explorer.question import Answer, Report
+from hookviz.explorer.rendering import RenderedGrid, RenderedPair, differences_from_a, render, tops
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import ALL, CHANGE, DIFFERENCE, SPLIT, View
 from hookviz.language.saying import mark, say, sentences
@@ -32,15 +30,15 @@ from hookviz.language.speaking import current
 from hookviz.markup import data_url
 from hookviz.types import Capture
 
-_SIDE = 72  # pixels, twice what it takes on the screen
+_SIDE_PX = 72  # twice its size on the screen
 _CLASSES = 2
 
 
-def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
-    """Return of A, which is pinned, and of B what the network saw and took it for.
+def describe_pair(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
+    """Return the pictures that the network saw as A and as B, each with its likeliest classes.
 
     Args:
-        subject: what is looked at.
+        subject: with A pinned; nothing is returned without.
         capture: the run of B.
     """
     pinned = subject.pinned
@@ -50,17 +48,17 @@ def both_seen(subject: Subject, capture: Capture) -> list[dict[str, Any]]:
     a: dict[str, Any] | None = subject.cache.get(key)
     if a is None:
         try:
-            a = _seen("A", pinned.run())
+            a = _describe_side("A", pinned.run())
         except HookVizError:  # which is said where its maps are asked for
             return []
         subject.cache.put(key, a, len(str(a)))
-    return [a, _seen("B", capture)]
+    return [a, _describe_side("B", capture)]
 
 
-def _seen(name: str, capture: Capture) -> dict[str, Any]:
+def _describe_side(name: str, capture: Capture) -> dict[str, Any]:
     """Describe one side; its picture is empty where the network's input is none."""
     picture = capture.model_input.picture
-    small = "" if picture is None else data_url(small_png(picture, _SIDE))
+    small = "" if picture is None else data_url(small_png(picture, _SIDE_PX))
     return {
         "name": name,
         "picture": small,
@@ -75,75 +73,70 @@ _OF_PATCHES = mark("Each tile is what excites its channel most among the atlas's
 def answer_tiles(
     subject: Subject, view: View, _facts: Mapping[str, Any], _report: Report
 ) -> Answer:
-    """Return every channel of what a view shows; the picture is the sprite, a pixel for a cell.
+    """Return every channel that a view shows; the picture is the sprite, a pixel for a cell.
 
     Raises:
         HookVizError: the network shows no channels, or the pass can't be run.
     """
-    shown = drawn(subject, view)
-    grid, pair = _tiles(shown)
-    patches, notes = _patches(subject, view, shown), []
-    orders = None if _is_ordered(patches, shown) else _orders(shown, grid)
-    sprite = pair.sprite if pair else grid.sprite
+    rendered = render(subject, view)
+    grid, pair = _tiles(rendered)
+    patches, notes = _patches(subject, view, rendered), []
+    # patches of a class or of an image have an order of their own
+    has_own_order = patches is not None and patches.grid is not rendered.own
+    orders = None if has_own_order else _orders(rendered, grid)
+    sprite, legend = pair.sprite if pair else grid.sprite, grid.legend
     if patches is not None:
         grid, sprite = patches.grid, patches.sheet.png
         notes = [patches.note] if patches.note else []
+        is_of_cells = subject.atlas is not None and grid.title in subject.atlas.of_cells
+        legend = sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
+    face = _FACES.get(rendered.compared.shown, "b") if rendered.compared else "b"
     facts = tile_facts(grid, _says(subject, grid), sprite) | {
-        "legend": explained(_of_patches(subject, grid.title) if patches else grid.legend),
+        "legend": explained(legend),
         "orders": orders,
         "shown": _how_many(grid, tops(grid.shape[0]) if orders else (ALL,)),
         "isPatches": patches is not None,
         "notes": notes,
-        "pair": pair and {"face": _face(shown.compared), "stats": channel_facts(pair.a)},
-        "compare": _compare(subject, shown),
-        "isDifference": shown.compared is not None and shown.compared.shown == DIFFERENCE,
-        "isOfA": shown.is_of_a,
-        "strongest": strongest_cells(_maps(shown)).tolist(),
+        "pair": pair and {"face": face, "stats": channel_facts(pair.a)},
+        "compare": _compare(subject, rendered),
+        "isDifference": rendered.compared is not None and rendered.compared.shown == DIFFERENCE,
+        "isOfA": rendered.is_of_a,
+        "strongest": strongest_cells(_maps(rendered)).tolist(),
         "rows": grid.shape[1],
         "columns": grid.shape[2],
     }
     if patches is not None:  # whose colours are no values
         facts |= {"geometry": geometry_facts(patches.sheet.geometry), "palette": []}
-    facts["cost"] = _cost(subject, shown.capture, time.perf_counter() - shown.began)
+    facts["cost"] = _cost(subject, rendered.capture, time.perf_counter() - rendered.began)
     return Answer(facts, sprite)
 
 
-def _tiles(shown: Drawn) -> tuple[Grid, Pair | None]:
-    """Return what the tiles are of, and the pair where they are of both."""
-    if shown.compared is None:
-        return shown.own, None
-    pair = shown.compared.pair
-    if shown.compared.shown == DIFFERENCE and pair.difference is not None:
+def _tiles(rendered: RenderedGrid) -> tuple[Grid, Pair | None]:
+    """Return the grid of the tiles, and the pair where they are of both."""
+    if rendered.compared is None:
+        return rendered.own, None
+    pair = rendered.compared.pair
+    if rendered.compared.shown == DIFFERENCE and pair.difference is not None:
         return pair.difference, None
-    return (pair.a if shown.is_of_a else pair.b), (pair if pair.alike else None)
+    return (pair.a if rendered.is_of_a else pair.b), (pair if pair.alike else None)
 
 
-def _maps(shown: Drawn) -> NDArray[np.float32]:
-    """Return the maps of the channels that are picked from the tiles: of a pair those of B."""
-    compared = shown.compared
-    return compared.maps.a if compared is not None and shown.is_of_a else shown.maps.numpy()
+def _maps(rendered: RenderedGrid) -> NDArray[np.float32]:
+    """Return the maps of the channels on the tiles: of a pair those of B."""
+    compared = rendered.compared
+    return compared.maps.a if compared is not None and rendered.is_of_a else rendered.maps.numpy()
 
 
-def _face(compared: Compared | None) -> str:
-    return _FACES.get(compared.shown, "b") if compared is not None else "b"
-
-
-def _patches(subject: Subject, view: View, shown: Drawn) -> PatchTiles | None:
-    """Return what excites each channel, where that is asked for and known; not of a pair."""
-    atlas = atlas_of_step(subject, shown.own.title) if view.patches else None
-    if atlas is None or shown.compared is not None:
+def _patches(subject: Subject, view: View, rendered: RenderedGrid) -> PatchTiles | None:
+    """Return the strongest patch of each channel, where the view asks for it; not of a pair."""
+    atlas = atlas_of_step(subject, rendered.own.title) if view.patches else None
+    if atlas is None or rendered.compared is not None:
         return None
-    return patch_tiles(subject, atlas, shown.own, shown.maps.numpy(), view.answers)
-
-
-def _of_patches(subject: Subject, step: str) -> str:
-    """Say what the tiles are where each is a patch."""
-    is_of_cells = subject.atlas is not None and step in subject.atlas.of_cells
-    return sentences(say(_OF_PATCHES), say(OF_CELLS) if is_of_cells else "")
+    return patch_tiles(subject, atlas, rendered.own, rendered.maps.numpy(), view.answers)
 
 
 def _says(subject: Subject, grid: Grid) -> str:
-    """Say what the picture shows, for who can't see it."""
+    """Return the description of the picture for screen readers."""
     return say(
         "{channels} of layer {layer} for: {alt}. {legend}",
         channels=grid.shown,
@@ -153,54 +146,49 @@ def _says(subject: Subject, grid: Grid) -> str:
     )
 
 
-def _is_ordered(patches: PatchTiles | None, shown: Drawn) -> bool:
-    """Return whether the tiles have an order of their own: those that answer to a choice."""
-    return patches is not None and patches.grid is not shown.own
-
-
-def _orders(shown: Drawn, grid: Grid) -> dict[str, list[int]]:
+def _orders(rendered: RenderedGrid, grid: Grid) -> dict[str, list[int]]:
     """Return the layer's channels in each order but its own: of a pair by B's values."""
-    stats = grid.stats if shown.is_of_a else shown.grid.stats
+    stats = grid.stats if rendered.is_of_a else rendered.grid.stats
     orders = {sort: order(stats, sort).tolist() for sort in SORTS if sort != "index"}
-    if shown.compared is not None and shown.compared.pair.alike:
-        orders[CHANGE] = shown.compared.maps.channels.most_changed.tolist()
+    if rendered.compared is not None and rendered.compared.pair.alike:
+        orders[CHANGE] = rendered.compared.maps.channels.most_changed.tolist()
     return orders
 
 
 def _how_many(grid: Grid, counts: tuple[str, ...]) -> dict[str, str]:
-    """Say how many channels are shown where the first so many are, or all of the grid."""
-    said = {}
+    """Return the sentence about the channels shown, by each of the counts to choose from."""
+    sentence_of = {}
     for count in counts:
         of = grid if count == ALL else replace(grid, order=grid.order[: int(count)])
-        said[count] = say("{meaning}.", meaning=f"{of.shown[0].upper()}{of.shown[1:]}")
-    return said
+        sentence_of[count] = say("{meaning}.", meaning=f"{of.shown[0].upper()}{of.shown[1:]}")
+    return sentence_of
 
 
-def _compare(subject: Subject, shown: Drawn) -> dict[str, Any] | None:
-    """Describe the row that says what A is and which of the two is shown; None without A."""
+def _compare(subject: Subject, rendered: RenderedGrid) -> dict[str, Any] | None:
+    """Describe the row about A and B, and which of the two is shown; None without A."""
     if subject.pinned is None:
         return None
-    compared = shown.compared
+    compared = rendered.compared
     row = {"options": [], "chosen": "", "says": {}, "alike": False, "hint": "", "seen": []}
     if compared is None:
-        return row | {"warning": shown.warning}
+        return row | {"warning": rendered.warning}
     alike = compared.pair.alike
     return row | {
         "options": [{"value": each, "says": say(each)} for each in compared.maps.choices],
         "chosen": compared.shown,
-        "says": _sides(subject, shown, compared),
+        "says": _sides(subject, rendered, compared),
         "alike": alike,
-        "seen": both_seen(subject, shown.capture),
+        "seen": describe_pair(subject, rendered.capture),
         "hint": say("Hold F to flip between the two.") if alike else "",
         "warning": "",
     }
 
 
-def _sides(subject: Subject, shown: Drawn, compared: Compared) -> dict[str, Any]:
-    """Say what A is, and of B what is not the same."""
+def _sides(subject: Subject, rendered: RenderedGrid, compared: RenderedPair) -> dict[str, Any]:
+    """Describe A, and the settings in which B differs."""
     pinned, both = compared.maps.pinned, compared.maps
     of_a = (pinned.image, pinned.title, pinned.step)
-    others = of_b_alone(subject, str(shown.looked.step))
+    others = differences_from_a(subject, str(rendered.resolved.step))
     if not others:
         same = say(
             "**A** is what you look at: choose another image, model or layer, and that is B."
@@ -211,7 +199,7 @@ def _sides(subject: Subject, shown: Drawn, compared: Compared) -> dict[str, Any]
 
 
 def _cost(subject: Subject, capture: Capture, seconds: float) -> str:
-    """Say what the tiles cost in time and memory."""
+    """Return the cost of the tiles in time and memory, in words."""
     how = say("one forward pass") if capture.forward_passes else say("from this session's cache")
     return say(
         "{origin} {capture_ms:.0f} ms · drawn in {drawing_ms:.0f} ms · {used:.0f} of "

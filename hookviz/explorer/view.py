@@ -35,15 +35,13 @@ _Value = TypeVar("_Value")
 
 
 class Choice(NamedTuple):
-    """What a field of the view says of itself.
+    """Declaration of a field of the view.
 
     Attributes:
         word: its name in a link.
-        default: how a link writes it where nothing is chosen; None where that depends on the
-            network or the image.
-        values: all that can be chosen, as a link writes them; None where that depends on them too.
-        is_page: whether the page around the explorer chooses it, so that it hands the client
-            another subject.
+        default: its default as a link writes it; None where that depends on the network or image.
+        values: all values as a link writes them; None where they depend on the network or image.
+        is_page: whether the page around the explorer chooses it, with another subject.
         is_followed: whether a class follows its teacher's.
         is_for_others: whether a link for other people may have it.
     """
@@ -57,9 +55,9 @@ class Choice(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A cell by row and column, and the size of the map that it was picked on.
+    """Cell of a map, with the size of that map.
 
-    So the place on the photograph stays where another layer's maps have another size.
+    The size keeps the position on the photograph when another layer's maps have another size.
 
     >>> Cell(3, 4, 8, 8).on(16, 16)
     (7, 9)
@@ -71,7 +69,7 @@ class Cell(NamedTuple):
     columns: int | None = None
 
     def on(self, rows: int, columns: int) -> tuple[int, int]:
-        """Return row and column of the same place on a map of `rows` × `columns`."""
+        """Return row and column of the same position on a map of `rows` × `columns`."""
         row, column = self.row, self.column
         if self.rows is not None and self.columns is not None:
             row = int((row + 0.5) * rows / max(1, self.rows))
@@ -84,10 +82,10 @@ class Cell(NamedTuple):
 
 
 class HeldScale(NamedTuple):
-    """Colour scale that a stream held when its frame was frozen; it stays that of one layer.
+    """Colour scale of a stream when its frame was frozen, for one layer.
 
     Attributes:
-        of: tells what it is the scale of: a network's layer, its shape and the policy.
+        of: key of the scaled layer: network, layer, shape and scale policy.
         low, high: the values of the end colours.
         is_signed: whether the colours are those of a layer with values below zero.
     """
@@ -125,7 +123,7 @@ def _chosen(
     values: tuple[str, ...] | None = None,
     **says: bool,
 ) -> _Value:
-    """Declare a field with its `Choice`; `value` is what it has where a link says nothing."""
+    """Declare a field with its `Choice`; `value` is its default."""
     chosen: _Value = field(
         default=value, metadata={"choice": Choice(word, default, values, **says)}
     )
@@ -134,9 +132,9 @@ def _chosen(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a person chose to see in the explorer; what was not chosen is None or its default.
+    """Choices of a person in the explorer; a field without a choice is None or its default.
 
-    Fields are named after what they choose, links have a word of their own for each (`choices`).
+    Links have a word for each field (`choices`).
 
     >>> View.of_link({"layer": "conv1", "sort": "mean", "channel": "no"}).sort
     'mean'
@@ -182,7 +180,7 @@ class View:
 
     @classmethod
     def of_link(cls, link: Mapping[str, str]) -> "View":
-        """Read a view from a link's parameters; what is no choice is left at its default."""
+        """Read a view from a link's parameters; invalid values are left at their defaults."""
         chosen: dict[str, Any] = {}
         for name, choice in choices().items():
             text = link.get(choice.word)
@@ -206,7 +204,7 @@ class View:
 
 @cache
 def choices() -> Mapping[str, Choice]:
-    """Return what each field of a view says of itself, by the field's name."""
+    """Return the declaration of each field of a view, by the field's name."""
     return {each.name: each.metadata["choice"] for each in fields(View)}
 
 
@@ -221,29 +219,28 @@ def _number(text: str) -> int | None:
 
 
 def _cell(text: str) -> Cell | None:
-    found = re.fullmatch(r"(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(r"(\d{1,6}),(\d{1,6})(?:,(\d{1,6}),(\d{1,6}))?", text, re.ASCII)
+    if match is None:
         return None
-    of_map = found[3], found[4]
-    rows, columns = (None if side is None else int(side) for side in of_map)
-    return Cell(int(found[1]), int(found[2]), rows, columns)
+    rows, columns = (None if side is None else int(side) for side in (match[3], match[4]))
+    return Cell(int(match[1]), int(match[2]), rows, columns)
 
 
 def _held(text: str) -> HeldScale | None:
     number = r"(-?\d{1,40}(?:\.\d{1,40})?(?:e[-+]?\d{1,3})?)"
-    found = re.fullmatch(rf"([0-9a-f]{{8}}),{number},{number},(un)?signed", text, re.ASCII)
-    if found is None:
+    match = re.fullmatch(rf"([0-9a-f]{{8}}),{number},{number},(un)?signed", text, re.ASCII)
+    if match is None:
         return None
-    low, high = float(found[2]), float(found[3])
+    low, high = float(match[2]), float(match[3])
     known = low <= high and isfinite(low) and isfinite(high)
-    return HeldScale(found[1], low, high, found[4] is None) if known else None
+    return HeldScale(match[1], low, high, match[4] is None) if known else None
 
 
 def _request(text: str) -> PictureRequest | None:
-    found = re.fullmatch(r"(\d{1,4})-(\d{1,9})", text, re.ASCII)
-    if found is None or not 1 <= int(found[1]) <= MOST_STEPS:
+    match = re.fullmatch(r"(\d{1,4})-(\d{1,9})", text, re.ASCII)
+    if match is None or not 1 <= int(match[1]) <= MOST_STEPS:
         return None
-    return PictureRequest(int(found[1]), int(found[2]))
+    return PictureRequest(int(match[1]), int(match[2]))
 
 
 _READ: Mapping[str, Any] = {

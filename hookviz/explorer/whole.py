@@ -1,7 +1,7 @@
-"""Answer with the whole network as it ran, and why a class has its score.
+"""Answer with the map of the whole network, and the reasons for the score of a class.
 
-The network is its parts' cards, the ways between them, and small maps. A class has the channels,
-lines and ways that speak for it on that map.
+The map has a card for each part, the lines between them, and small maps. A class has its channels,
+lines and paths on that map.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -39,8 +39,8 @@ from hookviz.explaining.network_map.strongest_maps import (
     strongest_maps,
 )
 from hookviz.explorer.excites import atlas_of_step, patches_of
-from hookviz.explorer.head import classes_of
 from hookviz.explorer.layers import call_words, capture_layer, resolve
+from hookviz.explorer.photograph import classes_of
 from hookviz.explorer.question import Answer, NotThereError, Report, is_below, written
 from hookviz.explorer.subject import Subject, between_layers
 from hookviz.explorer.view import View
@@ -50,8 +50,8 @@ from hookviz.types import ActivationKey
 from hookviz.wording import number, percent, times
 
 
-class Shown(NamedTuple):
-    """A call's first maps: their address, the strongest of them, and the first one's place."""
+class LayerMaps(NamedTuple):
+    """Strongest maps of a call; `tile` is the position of the first one in the picture."""
 
     address: ActivationKey
     strongest: StrongestMaps
@@ -73,14 +73,14 @@ def answer_whole(
     Raises:
         HookVizError: the network runs no layer, or the pass can't be run.
     """
-    looked = resolve(subject, view)
+    resolved = resolve(subject, view)
     answer: Answer = subject.cached(
         "whole",
         subject.colours.diverging,
         compute=lambda: _network(subject),
-        size=lambda kept: len(kept.data) + 600 * len(subject.trace.sequence),
+        size=lambda each: len(each.data) + 600 * len(subject.trace.sequence),
     )
-    capture = capture_layer(subject, looked.step.layer)
+    capture = capture_layer(subject, resolved.step.layer)
     return Answer(dict(answer.facts) | {"classes": classes_of(capture)}, answer.data)
 
 
@@ -102,24 +102,30 @@ def _network(subject: Subject) -> Answer:
     sides = {at: maps[call].strongest.shape[1] for at, call in steps.items() if call in maps}
     placed = lay_out(network_map(trace, type(model.network).__name__), sides)
     placed = in_a_wide_window(placed)
-    network = _facts_of(placed, maps) | {"tall": _tall(placed)}
+    tall = in_a_tall_window(placed)
+    network = _facts_of(placed, maps)
+    network["tall"] = {
+        "size": _rounded(*tall.size),
+        "places": [_rounded(each.left, each.top) for each in tall.inside],
+        "lines": _lines(tall),
+    }
     return Answer({"network": network, "sprite": sprite, "count": len(trace.steps)}, data)
 
 
 def _pictured(
     subject: Subject, found: Mapping[ActivationKey, StrongestMaps]
-) -> tuple[Mapping[ActivationKey, Shown], dict[str, Any] | None, bytes]:
+) -> tuple[Mapping[ActivationKey, LayerMaps], dict[str, Any] | None, bytes]:
     """Draw the small maps of all layers into one picture.
 
     Returns:
-        Each call's maps, with its first one's place; how the picture is divided; and the picture.
+        Each call's maps; the geometry of the picture; and the picture.
     """
-    maps: dict[ActivationKey, Shown] = {}
+    maps: dict[ActivationKey, LayerMaps] = {}
     pictures: list[NDArray[np.float32]] = []
     for at, strongest in found.items():
         call = ActivationKey(at.layer, at.call)
         if call not in maps:  # of a call that puts out several the first
-            maps[call] = Shown(at, strongest, len(pictures))
+            maps[call] = LayerMaps(at, strongest, len(pictures))
             pictures.extend(on_one_scale(strongest.small))
     if not pictures:
         return maps, None, b""
@@ -127,7 +133,7 @@ def _pictured(
     return maps, geometry_facts(grid.sprite_geometry), grid.sprite
 
 
-def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, Shown]) -> dict[str, Any]:
+def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, LayerMaps]) -> dict[str, Any]:
     part = placed.part
     facts: dict[str, Any] = {
         "name": str(part.address),
@@ -154,12 +160,6 @@ def _facts_of(placed: PlacedPart, maps: Mapping[ActivationKey, Shown]) -> dict[s
     return facts
 
 
-def _tall(placed: PlacedPart) -> dict[str, Any]:
-    tall = in_a_tall_window(placed)
-    places = [_rounded(each.left, each.top) for each in tall.inside]
-    return {"size": _rounded(*tall.size), "places": places, "lines": _lines(tall)}
-
-
 def _lines(placed: PlacedPart) -> list[list[Any]]:
     return [
         [begin, end, [each for point in points for each in _rounded(*point)]]
@@ -171,45 +171,45 @@ def _rounded(*lengths: float) -> list[float]:
     return [round(length, 3) for length in lengths]
 
 
-_MOST = 12  # channels of a layer that are told with their shares
-_LEAST = 0.0005  # of a line's share, below which it is none
+_MOST_CHANNELS = 12  # of a layer that are listed with their shares
+_LEAST_SHARE = 0.0005  # of a line; lines with less are left out
 
 
 def answer_why(subject: Subject, view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
-    """Answer which channels a class needs, backwards through the map of the network.
+    """Answer with the channels that a class needs, backwards through the map of the network.
 
     Facts: ``class``, its number. ``blocks`` has by the name of a block, ``"/"`` for the network,
     the share of each line in it as ``[from, to, share]``, with null for its borders. ``layers`` has
     by the name of a part its channels that speak most for the class with their ``shares``, and
     ``tile``, the first one's place in the picture, as the answer about the whole network.
-    ``ways`` have steps of a part's name, a channel and a share, and the channel at which each parts
-    from the others as its ``cause``, with that one's strongest ``patches`` where an atlas has them.
+    ``ways`` have steps of a part's name, a channel and a share, and as ``cause`` the channel where
+    each leaves the others, with its strongest ``patches`` where an atlas has them.
 
     Raises:
-        NotThereError: there is no such class.
+        NotThereError: the class does not exist.
         HookVizError: the network puts out no class scores, or can't be differentiated.
     """
     capture = capture_layer(subject, resolve(subject, view).step.layer)
-    given = facts.get("class")
+    number_of_class = facts.get("class")
     count = 0 if capture.logits is None else len(capture.logits)
     if not count:
         raise HookVizError(say("This network puts out no class scores."))
-    if not is_below(given, count):
+    if not is_below(number_of_class, count):
         raise NotThereError(
             say(
                 "{model} has no class {index}: its classes are 0 to {last}.",
                 model=subject.model.title,
-                index=written(given),
+                index=written(number_of_class),
                 last=count - 1,
             )
         )
     answer: Answer = subject.cached(
         "why",
-        given,
+        number_of_class,
         subject.colours.diverging,
         subject.atlas.digest if subject.atlas else "",
-        compute=lambda: _reasons(subject, given, capture.label(given)),
-        size=lambda kept: len(kept.data) + 300 * len(subject.trace.sequence),
+        compute=lambda: _reasons(subject, number_of_class, capture.label(number_of_class)),
+        size=lambda each: len(each.data) + 300 * len(subject.trace.sequence),
     )
     return answer
 
@@ -221,12 +221,19 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
         reporter.step()
         shares = _shares(paths)
+
+        def rank(at: ActivationKey, maps: Tensor) -> Tensor:
+            found = shares.get(ActivationKey(at.layer, at.call))
+            return (
+                found if found is not None and len(found) == len(maps) else torch.zeros(len(maps))
+            )
+
         found = strongest_maps(
             model,
             model_input,
             count=CHANNELS,
             size=small_size(model_input),
-            rank=lambda at, maps: _of(shares, at, len(maps)),
+            rank=rank,
             progress=reporter.within,
         )
     maps, sprite, data = _pictured(subject, found)
@@ -236,7 +243,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         for name, module in model.network.named_modules()
         if any(True for _ in module.parameters(recurse=False))
     }
-    ways = [_way(subject, paths, way, weighted) for way in paths.ways]
+    ways = [_path_facts(subject, paths, way, weighted) for way in paths.ways]
     return Answer(
         {
             "class": index,
@@ -261,7 +268,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
                 str(call): {
                     "channels": list(shown.strongest.channels),
                     "tile": shown.tile,
-                    "shares": _first(shares[call]),
+                    "shares": _strongest(shares[call]),
                 }
                 for call, shown in maps.items()
                 if call in shares
@@ -280,35 +287,30 @@ def _shares(paths: ClassPaths) -> Mapping[ActivationKey, Tensor]:
     return {at: shares_of(each) for at, each in (*paths.blocks.items(), *calls.items())}
 
 
-def _of(shares: Mapping[ActivationKey, Tensor], at: ActivationKey, count: int) -> Tensor:
-    found = shares.get(ActivationKey(at.layer, at.call))
-    return torch.zeros(count) if found is None or len(found) != count else found
-
-
 def _blocks(network: Part, paths: ClassPaths) -> dict[str, list[list[Any]]]:
-    """Return what goes along each line that something goes along, by names of blocks and parts."""
-    drawn = shares_along(network, paths.lines)
-    found: dict[str, list[list[Any]]] = {}
+    """Return the share of each line, by names of blocks and parts."""
+    shares = shares_along(network, paths.lines)
+    lines: dict[str, list[list[Any]]] = {}
 
     def add(block: Part) -> None:
         names = {ENTRY: None, EXIT: None} | {
-            place: str(part.address) for place, part in enumerate(block.parts)
+            index: str(part.address) for index, part in enumerate(block.parts)
         }
-        found[str(block.address) or "/"] = [
+        lines[str(block.address) or "/"] = [
             [names[begin], names[end], round(share, 4)]
-            for (begin, end), share in drawn.get(block.address, {}).items()
-            if share > _LEAST
+            for (begin, end), share in shares.get(block.address, {}).items()
+            if share > _LEAST_SHARE
         ]
         for part in block.parts:
             if part.parts:
                 add(part)
 
     add(network)
-    return found
+    return lines
 
 
 def _because(ways: Sequence[Mapping[str, Any]]) -> str:
-    """Say in one sentence which channels speak most for the class."""
+    """Return the sentence about the channels that speak most for the class."""
     causes = dict.fromkeys(
         say(
             "channel {channel} of {layer} ({share})",
@@ -323,7 +325,7 @@ def _because(ways: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return what excites a channel most, as the atlas knows it; nothing where it does not."""
+    """Return the strongest patches of a channel; none where the atlas lacks it."""
     atlas = atlas_of_step(subject, cause["name"])
     if atlas is None:
         return []
@@ -334,13 +336,13 @@ def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]
     return [{"title": each.title, "picture": each.picture} for each in patches]
 
 
-def _way(
+def _path_facts(
     subject: Subject, paths: ClassPaths, way: Way, weighted: Collection[str]
 ) -> dict[str, Any]:
-    """Return a way's steps from the class on, each channel once: by the layer that made it.
+    """Return a path's steps from the class on, each channel once: by the layer that made it.
 
-    Its cause is the first step at which it parts from the others, by the layer with weights: a
-    dropout, for one, counts the channels of several layers together.
+    Its cause is the first step at which it leaves the other paths, by the layer with weights: a
+    dropout, for example, counts the channels of several layers together.
     """
     runs: list[list[WayStep]] = []
     for step in way:
@@ -352,11 +354,11 @@ def _way(
     for run in reversed(runs):
         least = min(step.share for step in run)
         layers = (paths.trace.steps[step.step - 1] for step in run)
-        made = next((each.address for each in layers if each.kind), None)
-        if made is not None:  # a concatenation alone only counts them anew
+        address = next((each.address for each in layers if each.kind), None)
+        if address is not None:  # a concatenation alone only counts them anew
             says = percent(least)
             channel = run[0].channel
-            steps.append({"name": str(made), "channel": channel, "share": least, "says": says})
+            steps.append({"name": str(address), "channel": channel, "share": least, "says": says})
     first = next((at for at, step in enumerate(steps) if step["share"] < ALONE), None)
     if first is None:
         return {"cause": None, "patches": [], "steps": steps}
@@ -365,8 +367,8 @@ def _way(
     return {"cause": cause, "patches": _patches(subject, cause), "steps": steps}
 
 
-def _first(shares: Tensor) -> list[list[float]]:
-    """Return the channels that speak most for the class, each with its share."""
+def _strongest(shares: Tensor) -> list[list[float]]:
+    """Return the channels with the largest shares, as ``[channel, share]``."""
     values, channels = shares.sort(descending=True, stable=True)
-    first = zip(channels.tolist()[:_MOST], values.tolist(), strict=False)
+    first = zip(channels.tolist()[:_MOST_CHANNELS], values.tolist(), strict=False)
     return [[channel, round(share, 4)] for channel, share in first if share > 0]

@@ -1,4 +1,4 @@
-"""Find the attention that a pass computes, by watching the torch functions that it calls.
+"""Find the attention of a pass, and read or change its heads, by the torch functions it calls.
 
 Attention is ``softmax(QKᵀ·scale + bias)·V`` (Vaswani et al., "Attention Is All You Need", 2017),
 and comes in three forms:
@@ -16,10 +16,19 @@ No attention is therefore the softmax of a classifier, of a gate or of a pooling
 layer with weights makes; also written out as ``x @ weight``, since a network's own parameter is
 neither queries nor keys in a product by hand. Not found are linear kinds without a softmax, a
 softmax written as exponentials and a division, and what runs in a script or another thread.
+
+A head puts out ``softmax(QKᵀ·scale + bias)·V`` of its own queries, keys and values. No module holds
+that alone:
+
+1. ``F.scaled_dot_product_attention`` returns it.
+2. Attention by hand has it as the product of the weights and the values.
+3. ``F.multi_head_attention_forward`` projects it inside: it is called with the identity in place of
+   its output projection, which follows.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -28,9 +37,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from hookviz.errors import SettingError
 from hookviz.hooking import hooks
-from hookviz.hooking.plain_tensors import kind_of, plain
-from hookviz.hooking.torch_functions import NORMS, EveryFunction, TensorMarks, function_name
+from hookviz.hooking.torch_functions import (
+    NORMS,
+    EveryFunction,
+    TensorMarks,
+    function_name,
+    kind_of,
+    plain,
+)
+from hookviz.language.saying import say
+from hookviz.types import ActivationKey
+from hookviz.wording import times
 
 
 def attention_weights(
@@ -85,20 +104,20 @@ def multi_head_arguments(*args: Any, **kwargs: Any) -> dict[str, Any]:
 
 
 def multi_head_output(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """Call ``F.multi_head_attention_forward`` for what it puts out, and for every head's weights.
+    """Call ``F.multi_head_attention_forward`` for its output and every head's weights.
 
     Without dropout, and by no fused kernel: where gradients are on they go through the weights.
     """
     function: Any = functional.multi_head_attention_forward
-    given = multi_head_arguments(*args, **kwargs)
-    padding = given["key_padding_mask"]
-    if given["is_causal"] and not given["need_weights"] and padding is None:
+    arguments = multi_head_arguments(*args, **kwargs)
+    padding = arguments["key_padding_mask"]
+    if arguments["is_causal"] and not arguments["need_weights"] and padding is None:
         # A hint that PyTorch goes by, and by no mask, where it returns no weights.
-        shape = len(given["query"]), len(given["key"])
-        given["attn_mask"] = given["query"].new_ones(shape, dtype=torch.bool).triu(1)
-    given |= {"is_causal": False, "training": False}
-    given |= {"need_weights": True, "average_attn_weights": False}
-    output, weights = function(**given)
+        shape = len(arguments["query"]), len(arguments["key"])
+        arguments["attn_mask"] = arguments["query"].new_ones(shape, dtype=torch.bool).triu(1)
+    arguments |= {"is_causal": False, "training": False}
+    arguments |= {"need_weights": True, "average_attn_weights": False}
+    output, weights = function(**arguments)
     return output, weights
 
 
@@ -175,15 +194,15 @@ class AttentionCalls(EveryFunction):
     """
 
     def __init__(self, replica: nn.Module, layers: frozenset[str] | None) -> None:
-        """Look at `layers` and at what is inside them; at all of the network with None."""
+        """Observe `layers` and their parts; with None the whole network."""
         super().__init__()
         self.found: list[AttentionCall] = []
         self._replica = replica
         self._layers = layers
         self._running: list[tuple[str, int]] = []
         self._marks = TensorMarks[_Scores | _Weights]()
-        held = (*nn.Module.parameters(replica), *nn.Module.buffers(replica))
-        self._learned = frozenset(map(memory_of, held))
+        tensors = (*nn.Module.parameters(replica), *nn.Module.buffers(replica))
+        self._learned = frozenset(map(memory_of, tensors))
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -223,8 +242,8 @@ class AttentionCalls(EveryFunction):
 
     def _attends(self, weights: Callable[[], Tensor | None]) -> None:
         running = tuple(self._running)
-        seen = weights() if self._is_looked_at(running) else None
-        self._add(running, None if seen is None else self._kept(seen))
+        observed = weights() if self._is_observed(running) else None
+        self._add(running, None if observed is None else self._copied(observed))
 
     def _multiplied(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
@@ -242,7 +261,7 @@ class AttentionCalls(EveryFunction):
             self._marks[output] = _Scores(tuple(self._running), order)
 
     def _normalised(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Tensor) -> None:
-        """Keep what may be weights, if the softmax is one of scores and along their keys."""
+        """Mark the output as weights, if the softmax is one of scores and along their keys."""
         scores = self._marks.get(_tensors(args, kwargs)[0])
         dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
         if not isinstance(scores, _Scores) or not isinstance(dim, int) or output.ndim < 2:
@@ -255,13 +274,13 @@ class AttentionCalls(EveryFunction):
         if dim % output.ndim != order[-1]:
             return
         running = tuple(self._running)
-        seen = self._kept(output, order) if self._is_looked_at(running) else None
-        self._marks[output] = _Weights(_in_both(scores.running, running), seen)
+        weights = self._copied(output, order) if self._is_observed(running) else None
+        self._marks[output] = _Weights(_in_both(scores.running, running), weights)
 
     def _went_on(
         self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any
     ) -> None:
-        """Pass a mark on to what was made of a marked tensor by anything but a reduction."""
+        """Pass a mark on to the result of a function of a marked tensor, but for reductions."""
         marked = None
         for operand in _tensors(args, kwargs):
             marked = self._marks.get(operand)
@@ -289,10 +308,10 @@ class AttentionCalls(EveryFunction):
 
     def _add(self, running: Running, weights: Tensor | None) -> None:
         within = tuple(layer for layer, _ in running)
-        self.found.append(AttentionCall(within, weights if self._is_looked_at(running) else None))
+        self.found.append(AttentionCall(within, weights if self._is_observed(running) else None))
 
-    def _kept(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
-        """Return the weights to keep, with their axes in `order` where that is given."""
+    def _copied(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
+        """Return a copy of the weights on the CPU, with their axes in `order`, if any."""
         turned = weights.permute(*order) if order else weights
         values = plain(turned.detach())
         if values is None:
@@ -302,7 +321,7 @@ class AttentionCalls(EveryFunction):
     def _is_learned(self, tensor: Tensor) -> bool:
         return not kind_of(tensor) and memory_of(tensor) in self._learned
 
-    def _is_looked_at(self, running: Running) -> bool:
+    def _is_observed(self, running: Running) -> bool:
         return self._layers is None or any(layer in self._layers for layer, _ in running)
 
 
@@ -344,3 +363,153 @@ def _in_both(one: Running, other: Running) -> Running:
 
 def _tensors(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Tensor]:
     return [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
+
+
+_HEADS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "heads", "nhead")
+"""Attributes by which attention modules say how many heads they have."""
+
+HeadChange = Callable[[ActivationKey, Tensor], Tensor | None]
+"""From a call of a layer and its heads' outputs, ``(N, heads, …)``, to what takes their place."""
+
+
+class HeadOutputs(AttentionCalls):
+    """Passes of a network with the outputs of its attention heads read or changed."""
+
+    def __init__(
+        self, network: nn.Module, groups: Iterable[Sequence[str]], change: HeadChange
+    ) -> None:
+        """Call `change` each time that a layer in `groups` attends; ``""`` is the network.
+
+        Args:
+            network: whose passes are changed.
+            groups: names of layers that attend, or of blocks around them. In a group, at least one
+                layer has to attend.
+            change: from the innermost layer that attends and its heads' output, a tensor
+                ``(N, heads, queries, numbers)``, to another such tensor; None for no change.
+        """
+        super().__init__(network, frozenset())  # the weights are not computed
+        self._groups = [tuple(each) for each in groups]
+        self._wanted = frozenset(name for each in self._groups for name in each)
+        self._change = change
+        self._times = Counter[str]()
+        self._found_before: list[int] = []
+
+    def _enter(self, call: hooks.Call) -> None:
+        self._found_before.append(len(self.found))
+        super()._enter(call)
+
+    def _leave(self, call: hooks.Call) -> None:
+        super()._leave(call)
+        before = self._found_before.pop() if self._found_before else 0
+        if call.output is None:  # it failed
+            return
+        attended = {name for each in self.found[before:] for name in each.within}
+        for group in self._groups:
+            # One layer is checked after its call, several after the whole pass.
+            is_over = call.layer == (group[0] if len(group) == 1 else "")
+            if is_over and attended.isdisjoint(group):
+                raise SettingError(
+                    say(
+                        "Nothing attends in {layer!r}, so it has no heads. hookviz.attention("
+                        "model, image).weights has the layers that attend.",
+                        layer=group[0],
+                    )
+                )
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Call `func`, and change the heads where it computes attention."""
+        name = function_name(func).partition(".")[0]
+        if name == "multi_head_attention_forward" and self._is_wanted(self._names()):
+            self._attends(lambda: None)
+            return self._projected_later(args, kwargs)
+        before = len(self.found)
+        output = super().called(func, args, kwargs)
+        if len(self.found) == before or not self._is_wanted(self.found[-1].within):
+            return output
+        equation = args[0] if name == "einsum" else None
+        return self._changed_heads(output, equation)
+
+    def _names(self) -> tuple[str, ...]:
+        return tuple(layer for layer, _ in self._running)
+
+    def _is_wanted(self, within: tuple[str, ...]) -> bool:
+        return not self._wanted.isdisjoint(within)
+
+    def _changed(self, heads: Tensor) -> Tensor:
+        """Return the changed ``(N, heads, queries, numbers)``."""
+        layer = self.found[-1].layer
+        at = ActivationKey(layer, self._times[layer])
+        self._times[layer] += 1
+        changed = self._change(at, heads)
+        return heads if changed is None else changed
+
+    def _changed_heads(self, output: Tensor, equation: str | None) -> Tensor:
+        declared = self._declared()
+        if declared and equation is None and output.ndim == 3 and len(output) % declared == 0:
+            folded = output.reshape(-1, declared, *output.shape[1:])
+            return self._changed(folded).flatten(0, 1)
+        axis = head_axis(output.shape, equation, declared)
+        if axis is None:
+            raise SettingError(
+                say(
+                    "Which axis of {shape} counts the heads of {layer!r} is not known. An edit "
+                    "of all that the layer puts out works without heads=.",
+                    shape=times(output.shape),
+                    layer=self.found[-1].layer,
+                )
+            )
+        return self._changed(output.movedim(axis, 1)).movedim(1, axis)
+
+    def _declared(self) -> int | None:
+        """Return the number of heads as the innermost module says it that does."""
+        for layer in reversed(self.found[-1].within):
+            module = self._replica.get_submodule(layer)
+            for name in _HEADS:
+                count = getattr(module, name, None)
+                if isinstance(count, int) and count > 0:
+                    return count
+        return None
+
+    def _projected_later(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Tensor, Tensor | None]:
+        """Call ``F.multi_head_attention_forward``, and change its heads before it projects them."""
+        function: Any = functional.multi_head_attention_forward
+        arguments = multi_head_arguments(*args, **kwargs)
+        weight, bias = arguments["out_proj_weight"], arguments["out_proj_bias"]
+        identity = torch.eye(weight.shape[1], dtype=weight.dtype, device=weight.device)
+        projection = {"out_proj_weight": identity, "out_proj_bias": None}
+        mixed, weights = function(**arguments | projection)
+        heads = mixed.reshape(
+            *mixed.shape[:-1], arguments["num_heads"], -1
+        )  # (queries, N, heads, numbers)
+        is_batched = heads.ndim == 4
+        rows = heads.permute(1, 2, 0, 3) if is_batched else heads.transpose(0, 1)[None]
+        changed = self._changed(rows)
+        back = changed.permute(2, 0, 1, 3) if is_batched else changed[0].transpose(0, 1)
+        return functional.linear(back.flatten(-2), weight, bias), weights
+
+
+def head_axis(shape: tuple[int, ...], equation: str | None, declared: int | None) -> int | None:
+    """Return the axis that counts heads in the output of attention; None where unknown.
+
+    Args:
+        shape: ``(N, heads, queries, numbers)``, or of other axes.
+        equation: of an einsum of weights and values; None of a product of matrices.
+        declared: how many heads the module says that it has; None where it says nothing.
+
+    >>> head_axis((2, 8, 49, 16), None, None), head_axis((2, 49, 8, 16), "bhqk,bkhd->bqhd", None)
+    (1, 2)
+    """
+    if equation is not None:
+        operands, _, result = equation.replace(" ", "").partition("->")
+        one, _, other = operands.partition(",")
+        shared = [axis for axis in one if axis in other and axis in result]
+        return result.index(shared[-1]) if len(shared) > 1 else None
+    leading = shape[:-2]
+    if len(leading) == 2 and declared in (None, leading[1]):
+        return 1
+    fitting = [axis for axis, side in enumerate(leading) if side == declared]
+    return fitting[0] if len(fitting) == 1 else None

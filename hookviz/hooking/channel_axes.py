@@ -21,7 +21,7 @@ _PER_NUMBER = (
 )
 _SEVERAL = (nn.RNNBase, nn.MultiheadAttention)  # whose first output alone is of units
 _PERMUTE = "<class 'torchvision.ops.misc.Permute'>"  # importing it would import torch's compiler
-_Place = tuple[int, int | None]
+_Axis = tuple[int, int | None]
 
 
 class ChannelAxes:
@@ -36,12 +36,12 @@ class ChannelAxes:
     ) -> int | None:
         """Return the axis along which channels, or numbers of a vector, lie; None where unknown.
 
-        By the module: convolutions, pools and norms have channels before rows and columns, linear
-        layers, layer norms and recurrent layers last. An activation, or a container that passes on
-        what a part of it put out, has them where its tensor has them; torchvision's `Permute`
-        where it puts them. Any other module's output has them as the last layer's, where it has
-        that shape and no axis but that of images is as long: a transposed one can't be taken for
-        it. A tensor of two axes is a batch of vectors.
+        The module tells: convolutions, pools and norms have channels before rows and columns,
+        linear layers, layer norms and recurrent layers last. An activation, or a container that
+        returns the output of a part, has them where its tensor has them; torchvision's `Permute`
+        moves them. Any other module's output has them as the last layer's, if it has the same
+        shape and no other axis but that of images is as long, so that it can't be transposed. A
+        tensor of two axes is a batch of vectors.
         """
         if isinstance(module, _SEVERAL) and path[:1] not in ((), ("0",)):
             return None
@@ -71,32 +71,32 @@ class ChannelAxes:
 
 def _own_axis(module: nn.Module, output: Tensor) -> int | None:
     """Return the axis where the module itself puts its channels, if it has as many as it says."""
-    for kind, place in _PLACES.items():
+    for kind, axis_of in _AXES.items():
         if isinstance(module, kind):
-            axis, channels = place(module, output.ndim)
+            axis, channels = axis_of(module, output.ndim)
             fits = 0 <= axis < output.ndim and channels in (None, output.shape[axis])
             return axis if fits else None
     return None
 
 
-def _layer_norm(module: Any, ndim: int) -> _Place:
+def _layer_norm(module: Any, ndim: int) -> _Axis:
     """Return the channel axis of a `LayerNorm` over one axis; not of a subclass that norms maps."""
     usual = type(module).forward in (nn.LayerNorm.forward, nn.RMSNorm.forward)
     sizes = module.normalized_shape
     return (ndim - 1, sizes[0]) if usual and len(sizes) == 1 else (-1, None)
 
 
-def _of_maps(module: nn.Module, ndim: int) -> _Place:
+def _of_maps(module: nn.Module, ndim: int) -> _Axis:
     """Return the axis before the spatial ones, two of them for ``MaxPool2d``."""
     own = (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules"))
     return ndim - 1 - int(next(own).__name__[-2]), None
 
 
-def _last(_module: nn.Module, ndim: int) -> _Place:
+def _last(_module: nn.Module, ndim: int) -> _Axis:
     return ndim - 1, None
 
 
-_PLACES: dict[type[nn.Module], Callable[[Any, int], _Place]] = {
+_AXES: dict[type[nn.Module], Callable[[Any, int], _Axis]] = {
     _ConvNd: lambda module, ndim: (ndim - 1 - len(module.kernel_size), module.out_channels),
     _BatchNorm: lambda module, _ndim: (1, module.num_features),
     nn.GroupNorm: lambda module, _ndim: (1, module.num_channels),

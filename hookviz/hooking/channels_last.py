@@ -1,10 +1,9 @@
 """Run convolutional networks with their channels last in memory, where rounding may differ.
 
 The shapes stay ``(N, C, H, W)``; in memory the channels of a cell lie side by side, for which CPUs
-have faster convolutions (docs/benchmarks.md). Weights have to lie so too: with the input alone
-ResNet-18 takes half as long again as it does plainly. The values are those of a plain pass within
-`ROUNDING` and not to the bit, so this is for what nobody compares bit by bit; `capture` and what is
-built on it never go this way.
+have faster convolutions (docs/benchmarks.md). Weights must have the same layout: with the input
+alone ResNet-18 takes half as long again as in a plain pass. The values equal those of a plain pass
+within `ROUNDING` and not to the bit, so `capture` never computes this way.
 """
 
 from collections.abc import MutableMapping
@@ -17,7 +16,7 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError
-from hookviz.hooking import hooks, replicas
+from hookviz.hooking import hooks, network_state
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.network_state import ByNetwork, is_shared, share
 from hookviz.hooking.torch_functions import counter
@@ -34,7 +33,7 @@ _WITH_WEIGHTS = (nn.Conv2d, nn.ConvTranspose2d, nn.Linear, _NormBase, nn.GroupNo
 
 _suits: MutableMapping[nn.Module, bool] = ByNetwork()
 _agrees: MutableMapping[nn.Module, bool] = ByNetwork()
-_made: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = ByNetwork()
+_copies: MutableMapping[nn.Module, tuple[ref[nn.Module], object]] = ByNetwork()
 _origins: MutableMapping[nn.Module, ref[nn.Module]] = WeakIdKeyDictionary()
 
 
@@ -44,11 +43,11 @@ def lay_out(images: Tensor) -> Tensor:
 
 
 def is_convolutional(network: nn.Module) -> bool:
-    """Return whether it is one that gains: float32 on a CPU, its weights those of a plain CNN.
+    """Return whether channels last make the network faster: float32 on a CPU, a plain CNN.
 
     It is of the catalog, and its weights are in 2-D convolutions, half a million or more, in linear
-    layers and in norms over channels. What has others, such as attention or layer norms, stays as
-    it is; so does a network of one's own, which is run as its owner runs it.
+    layers and in norms over channels. Networks with attention or layer norms are left alone, and so
+    are a person's own networks, which are run as their owners run them.
     """
     if not is_shared(network):
         return False
@@ -76,26 +75,26 @@ def _weights(module: nn.Module) -> list[Tensor]:
 def with_channels_last(model: Model) -> Model:
     """Return the model around a network whose weights have their channels last in memory.
 
-    The model itself where that gains nothing. The new network has modules of its own and shares
-    what did not move; it goes when nobody holds the returned model any more, and another one is
-    made where weights were written or replaced since. It is for passes: what is remembered of the
-    network, such as its trace, is that of the original.
+    The model itself where that gains nothing. The new network has modules of its own and shares the
+    tensors that did not move. It is freed with the returned model, and made anew after weights were
+    written or replaced. It is for passes only: cached findings, such as a trace, are those of the
+    original.
     """
     network = model.network
     if original(network) is not network or not is_convolutional(network):
         return model
-    made, weights = _made.get(network), _weights_now(network)
-    fast = made[0]() if made is not None and made[1] == weights else None
+    copy, weights = _copies.get(network), _weights_now(network)
+    fast = copy[0]() if copy is not None and copy[1] == weights else None
     if fast is None:
-        fast = share(replicas.replicate(network, _moved))
-        _made[network], _origins[fast] = (ref(fast), weights), ref(network)
+        fast = share(network_state.replicate(network, _moved))
+        _copies[network], _origins[fast] = (ref(fast), weights), ref(network)
     return replace(model, network=fast)
 
 
 def _weights_now(network: nn.Module) -> object:
-    """Return what is another value after weights were written or replaced: moved ones are copies.
+    """Return a fingerprint of the weights, which changes when they are written or replaced.
 
-    What goes past the counters of writes, as ``.data`` does, is not seen.
+    Writes that bypass the counters, as through ``.data``, are not seen.
     """
     return [(id(weight), counter(weight)) for weight in network.parameters()]
 
@@ -107,7 +106,7 @@ def original(network: nn.Module) -> nn.Module:
 
 
 def _moved(tensor: Tensor) -> Tensor:
-    """Return a convolution's weights with their channels last; the very tensor if it is no such."""
+    """Return a convolution's weights with their channels last; any other tensor itself."""
     if tensor.ndim != 4 or not isinstance(tensor, nn.Parameter):
         return tensor
     moved = tensor.detach().contiguous(memory_format=torch.channels_last)
@@ -117,12 +116,12 @@ def _moved(tensor: Tensor) -> Tensor:
 def faster_model(model: Model, images: Tensor) -> Model:
     """Return `with_channels_last` of a model whose outputs were seen to agree, else the model.
 
-    Both ways are tried on `images`, once for each network: a person's code can go by how its input
-    lies in memory, and then it gets it plainly.
+    Both layouts are tried on `images`, once for each network: code can depend on the memory layout
+    of its input, and then gets the plain one.
 
     Args:
         model: from `load_model` or `wrap`.
-        images: ``(N, C, H, W)`` that it takes; others are for the model as it is.
+        images: ``(N, C, H, W)``; for any other shape the model itself is returned.
 
     Raises:
         ModelError: the network can't take them plainly.
@@ -142,7 +141,7 @@ def _agree(model: Model, fast: Model, images: Tensor) -> bool:
     plain = _outputs(model, images)
     try:
         faster = _outputs(fast, lay_out(images))
-    except ModelError:  # such as of a `view` of what has its channels last
+    except ModelError:  # such as of a `view` of a tensor with channels last
         return False
     return len(plain) == len(faster) and all(map(_is_close, plain, faster))
 
@@ -161,8 +160,8 @@ def _is_close(plain: Tensor, faster: Tensor) -> bool:
     return torch.allclose(faster, plain, rtol=0, atol=ROUNDING * largest, equal_nan=True)
 
 
-def how(model: Model) -> str:
-    """Say how the numbers of passes through `model` are rounded; empty of plain passes."""
+def rounding_note(model: Model) -> str:
+    """Return the note on rounding of passes through `model`; empty for plain passes."""
     if original(model.network) is model.network:
         return ""
     return say(

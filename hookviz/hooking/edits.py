@@ -9,7 +9,7 @@ every call of its layer:
 3. Compute the edited tensor, and take it where channels and cells are chosen, else the output.
 
 With ``heads=`` an edit is of attention heads within the layer, ``{"encoder.1": zero(heads=[3])}``:
-of what each makes of the values, ``(N, heads, queries, numbers)``, before the output projection.
+of each head's output, ``(N, heads, queries, numbers)``, before the output projection.
 Such an edit sees the passes of the thread that it was made in.
 """
 
@@ -23,11 +23,10 @@ from torch import Tensor, nn
 
 from hookviz.errors import SettingError, shorten
 from hookviz.hooking import hooks
-from hookviz.hooking.attention_heads import HeadOutputs
+from hookviz.hooking.attention_calls import HeadOutputs
 from hookviz.hooking.channel_axes import ChannelAxes
 from hookviz.hooking.hooks import map_tensors
 from hookviz.hooking.modules import named_modules
-from hookviz.types import ActivationKey
 from hookviz.wording import times
 
 _KINDS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
@@ -70,10 +69,10 @@ class Edit:
         Args:
             output: what the layer puts out, ``(N, C, H, W)`` or of other axes.
             layer: its name, for messages.
-            axis: which counts channels, or heads; None where nobody knows.
+            axis: which counts channels, or heads; None where unknown.
 
         Raises:
-            SettingError: the edit's numbers don't fit, or there is no such channel or cell.
+            SettingError: the edit's numbers don't fit, or the channel or cell does not exist.
         """
         if self.needs_channels and axis is None:
             raise SettingError(
@@ -90,14 +89,14 @@ class Edit:
     def _fitting(self, output: Tensor, layer: str, axis: int | None) -> Tensor:
         """Return the edit's numbers in a shape that broadcasts to the output's."""
         amount, shape = self.amount.to(output.device, output.dtype), tuple(output.shape)
-        given = tuple(amount.shape)
-        if axis is not None and given == (shape[axis],):
+        own = tuple(amount.shape)
+        if axis is not None and own == (shape[axis],):
             return _along(amount, axis, output.ndim)
-        if given in {(), shape, shape[1:], (1, *shape[1:])}:
+        if own in {(), shape, shape[1:], (1, *shape[1:])}:
             return amount
         each = "" if axis is None else f", {shape[axis]} numbers (one a {self._part})"
         raise SettingError(
-            f"{self.kind} at {layer!r}: {times(given)} numbers are given for an output of "
+            f"{self.kind} at {layer!r}: {times(own)} numbers are given for an output of "
             f"{times(shape)}. These fit: one number{each} or a tensor of {times(shape[1:])}."
         )
 
@@ -111,9 +110,7 @@ class Edit:
         numbers = self.channels if self.heads is None else self.heads
         if numbers is not None:
             for each in numbers:
-                _check(
-                    "channel" if self.heads is None else "head", (each,), shape[axis:][:1], layer
-                )
+                _check(self._part, (each,), shape[axis:][:1], layer)
             chosen = torch.full((shape[axis],), fill_value=self.others)
             chosen[list(numbers)] = not self.others
             mask = _along(chosen, axis, output.ndim)
@@ -133,7 +130,7 @@ class Edit:
 def _follow_edit(
     network: nn.Module, layers: Sequence[str], edit: Edit
 ) -> tuple[Sequence[str], Callable[[hooks.Call], Any]]:
-    """Return the layers to hook and what to do there, so that `layers` are edited.
+    """Return the layers to hook, and the hook that edits `layers`.
 
     An edit that asks about channels follows every layer, by which their axis is found.
     """
@@ -172,18 +169,18 @@ def _along(values: Tensor, axis: int, dimensions: int) -> Tensor:
     return values.reshape([-1 if each == axis else 1 for each in range(dimensions)])
 
 
-def _check(what: str, place: tuple[int, ...], sides: Sequence[int], layer: str) -> None:
+def _check(what: str, index: tuple[int, ...], sides: Sequence[int], layer: str) -> None:
     """Refuse a channel or a cell that a layer does not have."""
-    if len(place) != len(sides) or any(at >= side for at, side in zip(place, sides, strict=True)):
+    if len(index) != len(sides) or any(at >= side for at, side in zip(index, sides, strict=True)):
         first, last = (0,) * len(sides), tuple(side - 1 for side in sides)
-        at, begin, end = (each[0] if len(each) == 1 else each for each in (place, first, last))
+        at, begin, end = (each[0] if len(each) == 1 else each for each in (index, first, last))
         raise SettingError(
             f"There is no {what} {at} in layer {layer!r}: they go from {begin} to {end}."
         )
 
 
 Cell = int | tuple[int, ...]
-"""Place of a cell: row and column of a map, a token's number, and so on, from 0."""
+"""Index of a cell: row and column of a map, or a token's number, from 0."""
 
 
 def zero(
@@ -210,7 +207,7 @@ def zero(
     ...     network(torch.ones(1, 3, 3, 3)).flatten() == 0  # (N, C, H, W)
     tensor([False,  True,  True, False])
     """
-    return Edit("zero", **_places(channels, cells, heads))
+    return Edit("zero", **_selection(channels, cells, heads))
 
 
 def scale(
@@ -236,7 +233,7 @@ def scale(
     ...     network(torch.ones(1, 3))  # (N, C)
     tensor([[2., 2., 2.]])
     """
-    return Edit("scale", _numbers(factor, "factor"), **_places(channels, cells, heads))
+    return Edit("scale", _numbers(factor, "factor"), **_selection(channels, cells, heads))
 
 
 def add(
@@ -263,7 +260,7 @@ def add(
     ...     network(torch.ones(1, 2))  # (N, C)
     tensor([[1., 2.]])
     """
-    return Edit("add", _numbers(vector, "vector"), **_places(channels, cells, heads))
+    return Edit("add", _numbers(vector, "vector"), **_selection(channels, cells, heads))
 
 
 def replace(
@@ -294,7 +291,7 @@ def replace(
     'star'
     """
     values = getattr(activation, "raw", activation)  # of a capture of one image or several
-    return Edit("replace", _numbers(values, "activation"), **_places(channels, cells, heads))
+    return Edit("replace", _numbers(values, "activation"), **_selection(channels, cells, heads))
 
 
 def keep(channels: Iterable[int] | None = None, *, heads: Iterable[int] | None = None) -> Edit:
@@ -310,7 +307,7 @@ def keep(channels: Iterable[int] | None = None, *, heads: Iterable[int] | None =
     """
     if channels is None and heads is None:
         raise SettingError("keep() keeps nothing: name channels or heads, such as keep([3]).")
-    return Edit("zero", others=True, **_places(channels, None, heads))
+    return Edit("zero", others=True, **_selection(channels, None, heads))
 
 
 def as_edit(change: Any) -> Edit | Callable[[hooks.Call], Any]:
@@ -345,11 +342,8 @@ def edited_layer(
     if edit.heads is None:
         hooked, react = _follow_edit(network, layers, edit)
         return hooks.edit(network, hooked, react, always_call=always_call)
-
-    def change_heads(at: ActivationKey, heads: Tensor) -> Tensor:
-        return edit.apply(heads, at.layer, 1)
-
-    return HeadOutputs(network, [layers], change_heads).watching()
+    apply = edit.apply
+    return HeadOutputs(network, [layers], lambda at, heads: apply(heads, at.layer, 1)).watching()
 
 
 @contextmanager
@@ -374,7 +368,7 @@ def _numbers(values: Any, name: str) -> Tensor:
         ) from error
 
 
-def _places(channels: Any, cells: Any, heads: Any) -> dict[str, Any]:
+def _selection(channels: Any, cells: Any, heads: Any) -> dict[str, Any]:
     if heads is not None and not (channels is None and cells is None):
         raise SettingError("heads= is for whole heads: leave channels= and cells= out.")
     return {
@@ -386,7 +380,7 @@ def _places(channels: Any, cells: Any, heads: Any) -> dict[str, Any]:
 
 def _listed_numbers(name: str, values: Any) -> tuple[int, ...] | None:
     numbers = None if values is None else _listed(values)
-    if numbers is not None and not all(map(_is_place, numbers)):
+    if numbers is not None and not all(map(_is_index, numbers)):
         raise SettingError(
             f"{name}={shorten(repr(values))} are no numbers of {name}. A list of them is "
             f"wanted, from 0: {name}=[3, 7]."
@@ -397,18 +391,18 @@ def _listed_numbers(name: str, values: Any) -> tuple[int, ...] | None:
 def _cells(cells: Any) -> tuple[tuple[int, ...], ...] | None:
     if cells is None:
         return None
-    places = tuple(each if isinstance(each, tuple) else (each,) for each in _listed(cells))
-    if not all(_is_place(number) for place in places for number in place):
+    indices = tuple(each if isinstance(each, tuple) else (each,) for each in _listed(cells))
+    if not all(_is_index(number) for index in indices for number in index):
         raise SettingError(
             f"cells={shorten(repr(cells))} are no places of cells. A list of them is wanted, "
             "from 0: cells=[(2, 5)] for row 2 and column 5 of maps, cells=[7] for a token."
         )
-    return places
+    return indices
 
 
 def _listed(values: Any) -> tuple[Any, ...]:
     return tuple(values) if isinstance(values, Iterable) else (values,)
 
 
-def _is_place(number: Any) -> bool:
+def _is_index(number: Any) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number >= 0

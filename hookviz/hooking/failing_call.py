@@ -1,4 +1,4 @@
-"""Tell at which layer a pass fails, with which inputs, and what ran before it."""
+"""Find the layer at which a pass fails, with its inputs and the layers before it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from hookviz.hooking.modules import named_modules
 from hookviz.language.saying import joined, say, say_count
 from hookviz.wording import times
 
-_BEFORE = 3  # calls that a message names
+_MOST_NAMED = 3  # calls in a message
 _SIDES = ("D", "H", "W")
 _POOLING = "torch.nn.modules.pooling"
-_CLEAR = (RuntimeError, ValueError)  # errors whose words tell what is wrong without their name
+_CLEAR = (RuntimeError, ValueError)  # errors whose message is clear without their name
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class FailingCall:
         layer: the module's dotted path; empty where the network's own code failed, between layers.
         kind: its class.
         shapes: of the tensors that it was given, batch included.
-        expected: what it takes, in words, as far as its own numbers tell; else empty.
+        expected: the inputs it takes, in words, where its own numbers tell; else empty.
         before: the layers without parts that had returned by then, in order, a name for each call.
     """
 
@@ -49,10 +49,10 @@ class FailingCall:
             else say("its own code ({kind})", kind=self.kind)
         )
         takes = say(", which takes {expected},", expected=self.expected) if self.expected else ""
-        last = joined(self.before[-_BEFORE:])
+        last = joined(self.before[-_MOST_NAMED:])
         more = (
-            say(" and {count} before", count=len(self.before) - _BEFORE)
-            if len(self.before) > _BEFORE
+            say(" and {count} before", count=len(self.before) - _MOST_NAMED)
+            if len(self.before) > _MOST_NAMED
             else ""
         )
         ran = (
@@ -113,7 +113,7 @@ def failing_call(network: nn.Module, run: Callable[[], Any]) -> FailingCall | No
 
 
 def expected(module: nn.Module) -> str:
-    """Return what a module of torch's takes, by its own numbers; empty for others.
+    """Return the inputs that a module of torch's takes, in words; empty for other modules.
 
     >>> expected(nn.Conv2d(3, 8, 5))
     '3 channels in N×C×H×W, of at least 5×5 with padding'
@@ -189,8 +189,8 @@ def first_line(error: Exception) -> str:
     >>> first_line(KeyError("mask")), first_line(ValueError("there are no boxes"))
     ("KeyError: 'mask'", 'there are no boxes')
     """
-    said = shorten(str(error).strip().partition("\n")[0], 200)
+    message = shorten(str(error).strip().partition("\n")[0], 200)
     kind = type(error).__name__
-    if said and isinstance(error, _CLEAR):
-        return said
-    return f"{kind}: {said}" if said else kind
+    if message and isinstance(error, _CLEAR):
+        return message
+    return f"{kind}: {message}" if message else kind

@@ -1,14 +1,16 @@
-"""Run one pass of a network: the only place where networks are run.
+"""Run one pass of a network, or one for shapes alone: the only place where networks are run.
 
 >>> with private_replica(model) as replica:  # doctest: +SKIP
 ...     with hooks.observe(replica, ["conv1"], see):
 ...         output = forward_pass(model, replica, image)
 
-A `ModelError` says which input a network could not take, where it failed, and what it does take.
+A `ModelError` names the input that a network can't take, the layer that failed, and an input that
+works.
 """
 
+import sys
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from threading import current_thread, main_thread
 from typing import Any, TypeVar
@@ -18,8 +20,13 @@ from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge
 
 from hookviz.errors import HookVizError, ModelError, shorten
-from hookviz.hooking import hooks, replicas
-from hookviz.hooking.device import device_and_dtype
+from hookviz.hooking import hooks, network_state
+from hookviz.hooking.device import (
+    device_and_dtype,
+    dtypes,
+    is_dtype_known,
+    take_down_dtype,
+)
 from hookviz.hooking.edits import edited_layers
 from hookviz.hooking.failing_call import FailingCall, failing_call, first_line
 from hookviz.hooking.network_state import ByNetwork, is_shared
@@ -32,79 +39,11 @@ from hookviz.wording import times
 _TOO_FEW = "Expected more than 1 "  # as torch's norms begin that have one value per channel
 
 
-def _refused_input(
-    model: Model,
-    shape: Sequence[int],
-    reason: Exception,
-    failed: FailingCall | None = None,
-    *,
-    own: Sequence[int],
-    count: int,
-    runs: Callable[[Model, Sequence[int]], bool],
-) -> ModelError:
-    """Return the error that says which input a network could not take, where, and what it takes.
-
-    Args:
-        model: whose input.
-        shape: of it, ``(C, H, W)``.
-        reason: what the network raised.
-        failed: the call in which it did.
-        own: the shape that the network is thought to be made for.
-        count: how many images it was given at once.
-        runs: whether an input of a shape runs through a model.
-    """
-    said = {
-        "model": model.title,
-        "shape": times(shape),
-        "layer": f"{failed}: " if failed else "",
-        "reason": first_line(reason),
-        "own_shape": times(own),
-    }
-    if count > 1 and runs(model, shape):
-        return ModelError(
-            say(
-                "{model} can't take {count} images at once: {layer}{reason}. It takes one of "
-                "{shape}.",
-                **said,
-                count=count,
-            )
-        )
-    if runs(model, own):
-        return ModelError(
-            say(
-                "{model} can't take an input of {shape}: {layer}{reason}. It is made for "
-                "{own_shape}.",
-                **said,
-            )
-        )
-    if str(reason).startswith(_TOO_FEW):
-        in_evaluation = model.train and runs(replace(model, train=False), shape)
-        return ModelError(
-            say(
-                "{model} can't take an input of {shape}: {layer}{reason}. One image gives that "
-                "norm one value per channel, which has no deviation.{hint}",
-                **said,
-                hint=say(" Without train=True it runs.") if in_evaluation else "",
-            )
-        )
-    return ModelError(
-        say(
-            "{model} can't take an input of {shape}: {layer}{reason}. Nor does {own_shape} run, "
-            "which it was thought to be made for: wrap(network, example=…) says what it takes, by "
-            "the arguments of a call that runs.",
-            **said,
-        )
-    )
-
-
-Result = TypeVar("Result")
-
-
 class ProgressReporter:
     """Progress of a run for its caller, who may end the run from there by raising.
 
-    What the caller's progress callback raises is their own way of ending the run, and reaches them
-    as it is. Everything else that a pass raises is the network's failure.
+    An exception of the progress callback ends the run and reaches the caller unchanged. Any other
+    exception of a pass is the network's failure.
     """
 
     def __init__(self, progress: Progress | None, steps: int = 1) -> None:
@@ -156,7 +95,7 @@ def _lent(model: Model) -> Iterator[nn.Module]:
         with own_network(model) as network:
             yield network
         return
-    with replicas.borrow(model.network) as replica, edited_layers(replica, model.edits):
+    with network_state.borrow(model.network) as replica, edited_layers(replica, model.edits):
         yield replica
 
 
@@ -227,7 +166,7 @@ def forward_pass(
     except (KeyboardInterrupt, SystemExit) as error:
         is_persons = reporter is not None and reporter.was_ended_by(error)
         if is_persons or current_thread() is main_thread():
-            raise  # in other threads nobody would be told, and no signal comes there
+            raise  # in other threads it would be lost, and no signal arrives there
         raise ModelError(
             say(
                 "{model} can't be run: its own code ends Python ({kind}). Take that out of its "
@@ -263,17 +202,17 @@ def backward_pass(
 ) -> tuple[Tensor | None, ...]:
     """Return ∂value/∂tensor for each tensor, in its shape; None where `value` depends not on it.
 
-    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for what went through it.
+    An edge of the graph (`torch.autograd.graph.GradientEdge`) stands for its tensor.
 
     Args:
         model: whose pass it was.
         value: one number with a graph, or with `gradient` any tensor or edge of it.
         tensors: of the graph, or its edges.
         reporter: through which hooks tell how far the pass is.
-        gradient: what is handed backwards from `value`, in its shape.
+        gradient: of `value`, in its shape.
         keep_graph: leave the graph for another pass.
 
-    Nothing that is shared gets a gradient: `torch.autograd.grad` hands them out.
+    Shared parameters get no ``.grad``: `torch.autograd.grad` returns the gradients.
 
     Raises:
         ModelError: the network can't be differentiated.
@@ -338,9 +277,60 @@ def input_error(
     *,
     count: int = 1,
 ) -> ModelError:
-    """Return the error for an input, ``(C, H, W)``; what it says to work was tried."""
+    """Return the error for an input that a network can't take, with an input that works.
+
+    That input was tried.
+
+    Args:
+        model: whose input.
+        shape: of it, ``(C, H, W)``.
+        reason: exception of the network.
+        failed: call that raised it.
+        count: number of images in the batch.
+    """
     own = stated_shape(model)
-    return _refused_input(model, shape, reason, failed, own=own, count=count, runs=runs_through)
+    facts = {
+        "model": model.title,
+        "shape": times(shape),
+        "layer": f"{failed}: " if failed else "",
+        "reason": first_line(reason),
+        "own_shape": times(own),
+    }
+    if count > 1 and runs_through(model, shape):
+        return ModelError(
+            say(
+                "{model} can't take {count} images at once: {layer}{reason}. It takes one of "
+                "{shape}.",
+                **facts,
+                count=count,
+            )
+        )
+    if runs_through(model, own):
+        return ModelError(
+            say(
+                "{model} can't take an input of {shape}: {layer}{reason}. It is made for "
+                "{own_shape}.",
+                **facts,
+            )
+        )
+    if str(reason).startswith(_TOO_FEW):
+        in_evaluation = model.train and runs_through(replace(model, train=False), shape)
+        return ModelError(
+            say(
+                "{model} can't take an input of {shape}: {layer}{reason}. One image gives that "
+                "norm one value per channel, which has no deviation.{hint}",
+                **facts,
+                hint=say(" Without train=True it runs.") if in_evaluation else "",
+            )
+        )
+    return ModelError(
+        say(
+            "{model} can't take an input of {shape}: {layer}{reason}. Nor does {own_shape} run, "
+            "which it was thought to be made for: wrap(network, example=…) says what it takes, by "
+            "the arguments of a call that runs.",
+            **facts,
+        )
+    )
 
 
 _takes_shape: MutableMapping[nn.Module, dict[Any, bool]] = ByNetwork()
@@ -358,3 +348,108 @@ def runs_through(model: Model, shape: Sequence[int]) -> bool:
         except Exception:  # noqa: BLE001 - a person's own code can raise anything
             tried[key] = False
     return tried[key]
+
+
+Result = TypeVar("Result")
+
+_FEW_WEIGHTS = 5_000_000  # a pass takes some tens of milliseconds
+
+
+def pass_without_data(
+    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], Result]
+) -> Result:
+    """Return the result of `follow` for the network and an input of `shape`, ``(C, H, W)``.
+
+    The catalog's networks run as meta replicas, where a pass takes milliseconds for the largest. A
+    person's own code is run on zeros, as is a network whose path depends on values, and a small one
+    while the first pass of shapes would load torch's compiler. If its weights have several
+    precisions, that of its input is found here, the finest first.
+
+    Raises:
+        ModelError: the network can't take an input of that shape.
+    """
+    network = model.network
+    if is_shared(network) and not _is_sooner_with_data(network):
+        try:
+            with _on_meta(network, shape) as (replica, images):
+                return follow(replica, images)
+        except Exception:  # noqa: BLE001, S110 - whatever meta tensors can't do, real ones decide
+            pass
+    with private_replica(model) as lent:
+        find_dtype(lent, shape)
+        zeros = _zeros(lent, shape)
+        try:
+            return follow(lent, zeros.clone())
+        except HookVizError:  # of a look within the pass, which has said what is wrong
+            raise
+        except Exception as error:
+            failed = None
+            with suppress(hooks.StopForward):
+                failed = failing_call(lent, lambda: lent(zeros))
+            raise input_error(model, shape, error, failed) from error
+
+
+def find_dtype(network: nn.Module, shape: Sequence[int]) -> None:
+    """Find the finest precision that the input may have, where the weights have several."""
+    several = dtypes(network)
+    if len(several) == 1 or is_dtype_known(network):
+        return
+    for dtype in several:
+        take_down_dtype(network, dtype)
+        with suppress(Exception):
+            network(_zeros(network, shape))
+            return
+    take_down_dtype(network, None)
+
+
+def _zeros(network: nn.Module, shape: Sequence[int]) -> Tensor:
+    return torch.zeros(1, *shape).to(*device_and_dtype(network))
+
+
+def _is_sooner_with_data(network: nn.Module) -> bool:
+    """Return whether a pass over zeros is faster than the imports of a pass on the meta device.
+
+    Many meta functions import ``torch._dynamo`` when they are first called, which takes a second.
+    """
+    if "torch._dynamo" in sys.modules:
+        return False
+    return sum(weight.numel() for weight in network.parameters()) < _FEW_WEIGHTS
+
+
+def pass_at_another_size(
+    model: Model, shape: Sequence[int], follow: Callable[[nn.Module, Tensor], object]
+) -> None:
+    """Have `follow` run a replica over an input of another size, as far as the network goes.
+
+    It may refuse the size at any layer. timm's networks of a fixed size are resized first, by
+    timm's own method. The pass has no data, as in `pass_without_data`, but for a person's own code.
+    """
+    network = model.network
+    try:
+        if not is_shared(network):
+            with private_replica(model) as own:
+                follow(own, _zeros(own, shape))
+        elif _is_sooner_with_data(network):
+            with torch.inference_mode(mode=False), torch.no_grad():
+                replica = _resized(network_state.replicate(network), shape)
+                follow(replica, _zeros(replica, shape))
+        else:
+            with _on_meta(network, shape) as (replica, images):
+                follow(_resized(replica, shape), images)
+    except Exception:  # noqa: BLE001 - a network may refuse another size in its own way
+        return
+
+
+@contextmanager
+def _on_meta(network: nn.Module, shape: Sequence[int]) -> Iterator[tuple[nn.Module, Tensor]]:
+    """Yield a replica and an input of `shape` on the meta device."""
+    dtype = device_and_dtype(network)[1]
+    with torch.inference_mode(mode=False), torch.no_grad():
+        yield network_state.meta_copy(network), torch.empty(1, *shape, device="meta", dtype=dtype)
+
+
+def _resized(network: nn.Module, shape: Sequence[int]) -> nn.Module:
+    resize: Any = getattr(network, "set_input_size", None)
+    if resize is not None:
+        resize(img_size=tuple(shape[1:]))
+    return network

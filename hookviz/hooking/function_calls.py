@@ -1,8 +1,8 @@
-"""See the activations and poolings that a network's code calls as functions, as hooks see layers.
+"""Observe the activations and poolings that a network's code calls as functions.
 
-``torch.relu(self.conv1(x))`` has no module that a hook could sit on. Such a call goes by the block
-whose code makes it and the layer that returned last there: ``"layer1.0.relu() after conv1"``. What
-a layer calls on its own, as `torch.nn.ReLU` does, is part of that layer and not listed.
+``torch.relu(self.conv1(x))`` has no module for a hook. The call is named after the block whose code
+makes it and the layer that returned last there: ``"layer1.0.relu() after conv1"``. Functions that a
+layer calls itself, as `torch.nn.ReLU` does, are part of that layer and not listed.
 """
 
 from collections import Counter
@@ -28,23 +28,23 @@ KINDS: Mapping[str, str] = {
     "leaky_relu": "LeakyReLU",
     "log_sigmoid": "LogSigmoid",
     **{
-        f"{way}{what}_pool{sides}d": f"{kind}{what.title()}Pool{sides}d"
-        for way, kind in (("", ""), ("adaptive_", "Adaptive"))
+        f"{prefix}{what}_pool{sides}d": f"{kind}{what.title()}Pool{sides}d"
+        for prefix, kind in (("", ""), ("adaptive_", "Adaptive"))
         for what in ("max", "avg")
         for sides in (1, 2, 3)
     },
 }
-"""Functions that are listed, by `function_name`, and the class of module that does the same."""
+"""Class of module that computes the same, by the `function_name` of each listed function."""
 
 TORCH_ATTENTION = (nn.MultiheadAttention, nn.TransformerEncoder, nn.TransformerEncoderLayer)
-"""Blocks of torch's own that compute another way where functions are watched."""
+"""Blocks of torch's own that compute differently under a function mode."""
 
 _AT_THE_START, _AFTER = "at the start", "after "  # where in a block a function is called
 _WITH_INDICES = "_with_indices"  # ends the name of a max pooling that returns them as well
 
 
 class _Frame(NamedTuple):
-    """Module that is running, and what returned last in it."""
+    """Module that is running, and the layer that returned last in it."""
 
     name: str
     returned: list[str]
@@ -94,19 +94,19 @@ class _Functions(EveryFunction):
         if function not in KINDS or self._running.is_in_a_layer():
             return func(*args, **kwargs)
         name = self._running.name_of(function)
-        given = (*args, *kwargs.values())
-        call = hooks.Call(name, self._counts[name], given, None, tuple(kwargs))
+        inputs = (*args, *kwargs.values())
+        call = hooks.Call(name, self._counts[name], inputs, None, tuple(kwargs))
         self._counts[name] += 1
         with not_followed():
             self._before(call)
         output = func(*args, **kwargs)
         with not_followed():
-            self._after(hooks.Call(name, call.index, given, output, call.names))
+            self._after(hooks.Call(name, call.index, inputs, output, call.names))
         return output
 
 
 def kind_of_function(name: str) -> str:
-    """Return the class of module that does what the function of that name does.
+    """Return the class of module that computes the same as a listed function.
 
     >>> kind_of_function("layer1.0.relu() after conv1")
     'ReLU'
@@ -119,12 +119,12 @@ def is_function(name: str) -> bool:
     return f"() {_AFTER}" in name or name.endswith(f"() {_AT_THE_START}")
 
 
-def taken_apart(name: str) -> tuple[str, str]:
-    """Return the function, and where the pass is as it is called.
+def split_name(name: str) -> tuple[str, str]:
+    """Split the name of a listed function into the function and the position of its call.
 
-    >>> taken_apart("layer1.0.relu() after conv1")
+    >>> split_name("layer1.0.relu() after conv1")
     ('relu', 'after layer1.0.conv1')
-    >>> taken_apart("layer1.0.relu() at the start")
+    >>> split_name("layer1.0.relu() at the start")
     ('relu', 'in layer1.0')
     """
     before, _, where = name.partition("() ")
@@ -141,17 +141,11 @@ def nearest_module(name: str) -> str:
     >>> nearest_module("layer1.0.relu() after conv1"), nearest_module("layer1.relu() at the start")
     ('layer1.0.conv1', 'layer1')
     """
-    return taken_apart(name)[1].partition(" ")[2]
+    return split_name(name)[1].partition(" ")[2]
 
 
 def no_module(name: str, where: str, nearest: str) -> SettingError:
-    """Return what to raise where a module is needed, and a listed function is asked for.
-
-    Args:
-        name: of the function, as it is listed.
-        where: the network, in a word or two.
-        nearest: the module that does instead.
-    """
+    """Return the error for a listed function where a module is needed; `where` is the network."""
     return SettingError(
         say(
             "{name!r} is a function that the code of {model} calls. `capture` and the grid show "
@@ -173,14 +167,13 @@ def observe_functions(
 ) -> Iterator[None]:
     """Call `after` after every call of a listed function in the network's own code.
 
-    Of a network with torch's own attention none is seen: that computes another way where functions
-    are watched.
+    A network with torch's own attention is not observed: it would compute differently.
 
     Args:
-        network: whose passes are watched while the block runs.
+        network: observed in the block.
         quiet: names of its layers, whose own functions are part of them.
         after: called with the call and its output, as a forward hook is.
-        before: called before it computes, while its input is as it was.
+        before: called before the function runs and can overwrite its input.
     """
     if any(isinstance(module, TORCH_ATTENTION) for module in network.modules()):
         yield

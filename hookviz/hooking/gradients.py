@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.autograd.variable import Variable
 
 from hookviz.hooking import hooks
+from hookviz.hooking.hooks import is_in_checkpoint
 from hookviz.hooking.layer_warnings import LayerWarnings, shortened, unwrapped, warn
-from hookviz.hooking.recomputed_calls import is_in_checkpoint
 from hookviz.hooking.selection import Layers, chosen_layers
 from hookviz.types import ActivationKey, Model
 
@@ -168,15 +168,15 @@ def on_gradients(
 
 
 @dataclass(eq=False, slots=True)
-class _Site:
+class _TensorSite:
     """One tensor at one call of one layer, and whether its gradient was seen already."""
 
     layer: str
     index: int
     side: str
-    kept: list[Tensor | None]
+    gradients: list[Tensor | None]
     place: int = 0
-    seen: bool = False
+    is_done: bool = False
 
 
 class _Watcher:
@@ -190,7 +190,7 @@ class _Watcher:
         self.recorded: dict[str, LayerGradients] = {}
         self._change = change
         self._graphs = GraphHooks(self._see)
-        self._leaves: dict[tuple[int, str, str, int], list[tuple[_Site, ExitStack]]] = {}
+        self._leaves: dict[tuple[int, str, str, int], list[tuple[_TensorSite, ExitStack]]] = {}
         self._open = threading.local()
         self._trouble = LayerWarnings("on_gradients")
         self._some_seen = False
@@ -222,7 +222,7 @@ class _Watcher:
         if self._change is None:
             self.recorded[address] = gradients
         with self._trouble.kept_out(call.layer):
-            site = _Site(call.layer, call.index, "input", gradients.inputs)
+            site = _TensorSite(call.layer, call.index, "input", gradients.inputs)
             self._watch(site, call.inputs, is_recomputed=is_recomputed)
 
     def see_outputs(self, call: hooks.Call) -> None:
@@ -233,7 +233,7 @@ class _Watcher:
         if calls:  # else it began before the block did
             index, gradients = calls.pop()
             with self._trouble.kept_out(call.layer):
-                site = _Site(call.layer, index, "output", gradients.outputs)
+                site = _TensorSite(call.layer, index, "output", gradients.outputs)
                 self._watch(site, call.output, is_recomputed=is_recomputed)
 
     def warn_of_checkpoints(self) -> None:
@@ -250,10 +250,10 @@ class _Watcher:
         calls: list[tuple[int, LayerGradients]] = vars(self._open).setdefault(layer, [])
         return calls
 
-    def _watch(self, side: _Site, value: Any, *, is_recomputed: bool) -> None:
+    def _watch(self, side: _TensorSite, value: Any, *, is_recomputed: bool) -> None:
         for place, (_, tensor) in enumerate(hooks.tensors_in(value)):
-            if place == len(side.kept):
-                side.kept.append(None)
+            if place == len(side.gradients):
+                side.gradients.append(None)
             # The inputs of a checkpoint are leaves as it is recomputed, and were hooked before.
             if not tensor.requires_grad or (is_recomputed and tensor.is_leaf):
                 continue
@@ -263,12 +263,12 @@ class _Watcher:
             else:
                 self._graphs.add(site, tensor)
 
-    def _watch_leaf(self, site: _Site, tensor: Tensor) -> None:
+    def _watch_leaf(self, site: _TensorSite, tensor: Tensor) -> None:
         """Put a hook on a leaf; it outlives its graph, so that of an earlier pass is taken off."""
         key = id(tensor), site.layer, site.side, site.place
         waiting = []
         for earlier, stack in self._leaves.get(key, []):
-            if earlier.seen:
+            if earlier.is_done:
                 stack.close()
             else:
                 waiting.append((earlier, stack))
@@ -278,16 +278,16 @@ class _Watcher:
         ).add("", tensor)
         self._leaves[key] = [*waiting, (site, stack)]
 
-    def _see(self, site: _Site, gradient: Tensor) -> Tensor | None:
-        site.seen = self._some_seen = True
+    def _see(self, site: _TensorSite, gradient: Tensor) -> Tensor | None:
+        site.is_done = self._some_seen = True
         if self._change is None:
             self._keep(site, gradient)
             return None
         return self._change(Gradient(site.layer, site.index, site.side, site.place, gradient))
 
-    def _keep(self, site: _Site, gradient: Tensor) -> None:
+    def _keep(self, site: _TensorSite, gradient: Tensor) -> None:
         with self._trouble.kept_out(site.layer):
-            site.kept[site.place] = unwrapped(gradient.detach().clone())
+            site.gradients[site.place] = unwrapped(gradient.detach().clone())
 
 
 def at_end_of_backward(call: Callable[[], None]) -> None:

@@ -7,25 +7,137 @@ people's hooks stay. What a callback raises ends the pass. The network itself go
 What activation checkpointing computes again in a backward pass is no call: nothing observes it, but
 an edit is made again. A look within a pass calls none of that pass's hooks. Nothing is called while
 `torch.compile` makes a program of a layer: it would go on calling it after the block.
+
+Calls of a layer are numbered. A checkpoint keeps no activations, and runs its layers again in the
+backward pass, so that a call's number needs three steps:
+
+1. Find the checkpoints that a call runs in on its stack: each has an object of its own there, the
+   same one in the forward pass and in the recomputation.
+2. In the forward pass count the calls, and note the number under each of these objects.
+3. In the recomputation give the numbers that were noted, in their order.
 """
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import count
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+import torch
 from torch import Tensor, nn
 from torch.compiler import is_dynamo_compiling
 from torch.optim import Optimizer
+from torch.utils.checkpoint import CheckpointFunction
 from torch.utils.hooks import RemovableHandle
 
 from hookviz.errors import SettingError
 from hookviz.hooking.modules import module_named
-from hookviz.hooking.plain_tensors import plain
-from hookviz.hooking.recomputed_calls import CallNumbers, is_backward_pass
+from hookviz.hooking.torch_functions import counter, plain
 from hookviz.language.saying import say
+from hookviz.types import ActivationKey
+
+_CHECKPOINT_FILE = CheckpointFunction.forward.__code__.co_filename
+
+
+class Checkpoint(NamedTuple):
+    """Checkpoint that a call runs in.
+
+    Attributes:
+        key: the object that stands for it in both passes.
+        is_recomputed: whether this is the recomputation.
+        is_reentrant: whether the recomputation makes the graph that gradients go through. Else the
+            forward pass makes it, and the recomputation only fills in numbers.
+    """
+
+    key: Any
+    is_recomputed: bool
+    is_reentrant: bool
+
+
+def is_backward_pass() -> bool:
+    """Return whether the caller runs in a backward pass, in which layers are computed again."""
+    return bool(torch._C._current_graph_task_id() != -1)
+
+
+def checkpoints() -> list[Checkpoint]:
+    """Return the checkpoints that the caller runs in: innermost first, up to a recomputed one."""
+    if not is_backward_pass() and torch.is_grad_enabled() and not _may_be_checkpoint():
+        return []  # without a look at the stack, which takes microseconds
+    inside = []
+    for each in _on_stack():
+        inside.append(each)
+        if each.is_recomputed:
+            break
+    return inside
+
+
+def _may_be_checkpoint() -> bool:
+    """Return whether something saves tensors in its own way; before torch 2.6 nobody can tell."""
+    top: Any = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    return top is None or top(True) is not None
+
+
+def is_in_checkpoint() -> tuple[bool, bool]:
+    """Return whether the caller is recomputed, and whether its checkpoint is a reentrant one."""
+    inside = checkpoints()
+    if is_backward_pass():
+        return True, bool(inside) and inside[-1].is_recomputed and inside[-1].is_reentrant
+    return False, any(each.is_reentrant for each in inside)
+
+
+def _on_stack() -> Iterator[Checkpoint]:
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == _CHECKPOINT_FILE:
+            function, values = frame.f_code.co_name, frame.f_locals
+            if function == "unpack_hook" and "frame" in values:
+                yield Checkpoint(values["frame"], is_recomputed=True, is_reentrant=False)
+            elif "ctx" in values:
+                yield Checkpoint(values["ctx"], function == "backward", is_reentrant=True)
+            elif "gen" in values:
+                key = values["gen"].gi_frame.f_locals.get("new_frame")
+                if key is not None:
+                    yield Checkpoint(key, is_recomputed=False, is_reentrant=False)
+        frame = frame.f_back
+
+
+class CallNumbers:
+    """Numbers of one layer's calls, from 0; a recomputed call has the number of the first one."""
+
+    def __init__(self) -> None:
+        self._count = count()  # `next` of it is one step, whatever other threads run the layer
+        self._latest = 0
+        self._numbers: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
+        self._repeated: WeakKeyDictionary[Any, tuple[int, int]] = WeakKeyDictionary()
+
+    def next(self) -> int:
+        """Return the number of the call that is running."""
+        inside = checkpoints()
+        recomputed = inside.pop() if inside and inside[-1].is_recomputed else None
+        if recomputed:
+            number = self._repeat(recomputed.key)
+        elif is_backward_pass():  # of a checkpoint that is not torch's own
+            number = self._latest
+        else:
+            number = self._latest = next(self._count)
+        for each in inside:
+            self._numbers.setdefault(each.key, []).append(number)
+        return number
+
+    def _repeat(self, key: Any) -> int:
+        numbers = self._numbers.get(key)
+        if not numbers:  # its forward pass was before the block
+            return self._latest
+        task = torch._C._current_graph_task_id()
+        last, position = self._repeated.get(key, (task, 0))
+        if task != last:  # a second backward pass, through a graph that was retained
+            position = 0
+        self._repeated[key] = task, position + 1
+        return numbers[position % len(numbers)]
 
 
 def map_tensors(output: Any, change: Callable[[Tensor], Tensor]) -> Any:
@@ -80,7 +192,7 @@ class Call:
             zip(self.names, self.inputs[positional:], strict=True)
         )
 
-    def given(self, inputs: Any) -> "Call":
+    def with_inputs(self, inputs: Any) -> "Call":
         """Return the call with other inputs: a tuple of as many, or a replacement for the first.
 
         Raises:
@@ -173,7 +285,7 @@ def before(
 
     def arguments(call: Call) -> Any:
         changed = change(call)
-        return None if changed is None else call.given(changed).arguments
+        return None if changed is None else call.with_inputs(changed).arguments
 
     def register(module: nn.Module, hook: Callable[..., Any]) -> RemovableHandle:
         return nn.Module.register_forward_pre_hook(module, hook, with_kwargs=True)
@@ -191,7 +303,7 @@ def _registered(
     *,
     recomputed: bool,
 ) -> Iterator[None]:
-    """Register a hook on each of the named layers, which returns what `react` makes of the call.
+    """Register a hook on each of the named layers; it returns the value of `react` for the call.
 
     `register` is of `nn.Module` itself: a TorchScript module's own refuses hooks, as they are no
     part of its program, and yet it is called like any other.
@@ -199,12 +311,12 @@ def _registered(
 
     def watcher(name: str) -> Callable[..., Any]:
         next_number = CallNumbers().next if recomputed else count().__next__
-        place = next(_registrations)
+        registration = next(_registrations)
 
         def hook(
             _module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], output: Any = None
         ) -> Any:
-            if place < getattr(_silenced, "below", 0):
+            if registration < getattr(_silenced, "below", 0):
                 return None
             if is_dynamo_compiling() or (is_backward_pass() and not recomputed):
                 return None
@@ -225,8 +337,8 @@ _registrations, _silenced = count(1), threading.local()
 """`_silenced.below`: hooks that were registered before are silent; `present`: in this pass."""
 
 
-class _Set:
-    """Block in which one of `_silenced` has another value; a hook's every call enters one."""
+class _ThreadValue:
+    """Block in which an attribute of `_silenced` has another value; every hook call enters one."""
 
     def __init__(self, name: str, value: int) -> None:
         self._name, self._value = name, value
@@ -239,21 +351,21 @@ class _Set:
         setattr(_silenced, self._name, self._outside)
 
 
-def silenced() -> _Set:
+def silenced() -> _ThreadValue:
     """Call no hook that was registered before the block, in this thread."""
-    return _Set("below", next(_registrations))
+    return _ThreadValue("below", next(_registrations))
 
 
-def within_a_pass() -> _Set:
+def within_a_pass() -> _ThreadValue:
     """Run a pass, or react to one: a look at the network in the block is no part of it."""
-    return _Set("present", next(_registrations))
+    return _ThreadValue("present", next(_registrations))
 
 
 @contextmanager
 def apart_from_a_pass() -> Iterator[bool]:
     """Call no hook, in this thread, of a pass that the caller is within; yield whether it is."""
     present = getattr(_silenced, "present", 0)
-    with _Set("below", max(present, getattr(_silenced, "below", 0))):
+    with _ThreadValue("below", max(present, getattr(_silenced, "below", 0))):
         yield present > 0
 
 
@@ -314,7 +426,7 @@ class StopForward(BaseException):
 
 
 _NO_TENSORS = (str, bytes, bytearray, memoryview, range)
-"""Sequences, perhaps of millions, that hold none."""
+"""Sequences without tensors, perhaps of millions of items."""
 
 
 def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tensor]]:
@@ -328,8 +440,8 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
         for key, value in zip(output._fields, output, strict=True):
             yield from tensors_in(value, (*path, key))
     elif isinstance(output, Sequence) and not isinstance(output, _NO_TENSORS):
-        for place, value in enumerate(output):
-            yield from tensors_in(value, (*path, str(place)))
+        for index, value in enumerate(output):
+            yield from tensors_in(value, (*path, str(index)))
     elif is_dataclass(output) and not isinstance(output, type):
         for part in fields(output):
             yield from tensors_in(getattr(output, part.name), (*path, part.name))
@@ -338,9 +450,59 @@ def tensors_in(output: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[
 def plain_tensors_in(output: Any) -> Iterator[tuple[tuple[str, ...], Tensor]]:
     """Yield every tensor in a layer's output as ordinary numbers (see `plain`), with its path.
 
-    Those that are no such numbers are left out.
+    Tensors without numbers are left out.
     """
     for path, tensor in tensors_in(output):
         numbers = plain(tensor)
         if numbers is not None:
             yield path, numbers
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recorded:
+    """Tensor that a layer put out, held by reference, with proof of whether it was overwritten.
+
+    Attributes:
+        address: layer, call and part of the output.
+        tensor: as the layer returned it, or a copy of it where a copy was asked for.
+        version: the tensor's version counter at that moment; −1 for a copy of an inference tensor,
+            which has none.
+    """
+
+    address: ActivationKey
+    tensor: Tensor
+    version: int
+
+    @property
+    def overwritten(self) -> bool:
+        """Whether something wrote into the tensor after the hook had seen it.
+
+        An in-place operation counts up ``_version``, also through views of the same memory.
+        """
+        return self.version >= 0 and self.tensor._version != self.version
+
+
+class Recorder:
+    """Record of every tensor that the observed layers put out."""
+
+    def __init__(self, copy: Iterable[str] = (), *, detach: bool = True) -> None:
+        """Start empty; outputs of the layers in `copy` are copied, as they get overwritten."""
+        self.records: list[Recorded] = []
+        self._detach = detach
+        self._copy = frozenset(copy)
+
+    def see(self, call: Call, *, is_last: bool = False) -> None:
+        """Record every tensor of a call's output, nested or not, as ordinary numbers.
+
+        Of the last call of a pass, after which nothing writes, nothing is copied.
+        """
+        for path, tensor in plain_tensors_in(call.output):
+            values = tensor.detach() if self._detach else tensor
+            if (call.layer in self._copy and not is_last) or counter(values) is None:
+                values = values.clone()
+            address, writes = ActivationKey(call.layer, call.index, path), counter(values)
+            self.records.append(Recorded(address, values, -1 if writes is None else writes))
+
+    def overwritten_layers(self) -> frozenset[str]:
+        """Return the layers whose recorded output was written to later: it can't be trusted."""
+        return frozenset(record.address.layer for record in self.records if record.overwritten)

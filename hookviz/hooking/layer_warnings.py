@@ -1,4 +1,4 @@
-"""Warn of the layers that an instrument can't look at, or that did not run; the pass goes on."""
+"""Warn of the layers that an instrument can't observe, or that did not run; the pass goes on."""
 
 import sys
 import threading
@@ -17,8 +17,8 @@ from hookviz.hooking.modules import compiled_parts, is_within, named_modules, ne
 from hookviz.hooking.torch_functions import not_followed
 
 _INSIDE = ("hookviz", "contextlib")
-_NAMED = 3  # layers in a warning
-_PASSIVE = (nn.Identity, _DropoutNd)  # which code need not call where they do nothing
+_MOST_NAMED = 3  # layers in a warning
+_PASSIVE = (nn.Identity, _DropoutNd)  # code may skip them where they do nothing
 _NO_CALLS = (
     "a program that torch.compile made calls no layers. Run the network itself, such as "
     'compiled._orig_mod, or call it within torch.compiler.set_stance("force_eager").'
@@ -26,56 +26,53 @@ _NO_CALLS = (
 
 
 class LayerWarnings:
-    """Keeps an instrument's own errors out of a pass, and warns of them once for each layer.
+    """Turns an instrument's own errors in a pass into warnings, one for each layer.
 
-    A `RuntimeWarning` names the layer and what went wrong. Where warnings are made errors, that is
-    one too and ends the pass, as whoever made them errors wants it.
+    A `RuntimeWarning` names the layer and the error. Where a filter turns warnings into errors, it
+    ends the pass.
     """
 
     def __init__(self, instrument: str, *lets: type[Exception]) -> None:
         self._instrument = instrument
         self._lets = lets
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
 
     @contextmanager
     def kept_out(self, layer: str | None) -> Iterator[None]:
         """Turn what fails in the block, about one layer, into a warning.
 
-        Nothing is said of None, a layer that nobody asked for. No gradients are recorded, and
-        neither tensor subclasses nor modes of the person's own see anything of the look: a
-        selective checkpoint, for one, would take what it computes for the pass's.
+        None is a layer outside the choice, without a warning. No gradients are recorded, and the
+        person's own tensor subclasses and modes do not see the block: a selective checkpoint, for
+        example, would count its computations as the pass's.
         """
+        modes: AbstractContextManager[Any] = nullcontext()
+        if _python_dispatch.is_in_torch_dispatch_mode():
+            modes = _python_dispatch._disable_current_modes()
         try:
-            with not_followed(), _without_modes(), torch.no_grad():
+            with not_followed(), modes, torch.no_grad():
                 yield
         except self._lets:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a tensor or an object of theirs raises
             if layer is not None:
-                self._say(layer, error)
+                self._warn(layer, error)
 
-    def _say(self, layer: str, error: Exception) -> None:
+    def _warn(self, layer: str, error: Exception) -> None:
         with self._lock:
-            known = layer in self._said
-            self._said.add(layer)
-        if not known:
+            is_known = layer in self._warned
+            self._warned.add(layer)
+        if not is_known:
             warn(
                 f"{self._instrument} can't look at {layer or 'the network itself'} and goes on "
                 f"without: {first_line(error)}"
             )
 
 
-def _without_modes() -> AbstractContextManager[Any]:
-    if _python_dispatch.is_in_torch_dispatch_mode():
-        return _python_dispatch._disable_current_modes()
-    return nullcontext()
-
-
 @contextmanager
 def unseen_layers(
     instrument: str,
-    given: object,
+    network: object,
     chosen: Collection[str],
     by_name: Collection[str] = (),
     *,
@@ -87,26 +84,26 @@ def unseen_layers(
     do nothing are named only where they were chosen by name.
 
     Args:
-        instrument: that looks at them, for the message.
-        given: the network as a person gave it.
+        instrument: name of the observing function, for the message.
+        network: as a person gave it.
         chosen: names of layers.
-        by_name: the names that were given as such.
-        passes: that it looks at, in words.
+        by_name: layers that were chosen by their names.
+        passes: kind of passes that it observes, in words.
     """
     ran: set[str] = set()
     yield ran
     unseen = [name for name in chosen if name not in ran]
     if not unseen:
         return
-    network, compiled = network_of(given), compiled_parts(given)
+    module, compiled = network_of(network), compiled_parts(network)
     if not ran and "" not in compiled:
         warn(
             f"{instrument} saw nothing: the block ran no {passes} of this "
-            f"{type(network).__name__}. A copy is another network, and one that torch.compile made "
+            f"{type(module).__name__}. A copy is another network, and one that torch.compile made "
             "calls no layers."
         )
         return
-    every = dict(named_modules(network, remove_duplicate=False))
+    every = dict(named_modules(module, remove_duplicate=False))
     named = [name for name in unseen if name in by_name or _would_run(every.get(name))]
     if not named and len(unseen) == len(chosen):
         named = unseen
@@ -123,7 +120,7 @@ def unseen_layers(
 
 
 def _would_run(module: nn.Module | None) -> bool:
-    """Return whether a module is a layer without parts that code has to call for what it does."""
+    """Return whether a module is a layer without parts that computes only when it is called."""
     if module is None or isinstance(module, _PASSIVE):
         return False
     return not any(module.children()) and type(module).forward is not nn.Module.forward
@@ -139,10 +136,10 @@ def _reason(name: str, every: Mapping[str, nn.Module], compiled: Collection[str]
 
 def shortened(names: list[str]) -> str:
     """Join the names of layers; the first few of many."""
-    shown = [name or "the network itself" for name in names[:_NAMED]]
-    if len(names) > _NAMED:
-        shown.append(f"{len(names) - _NAMED} more")
-    *first, last = shown
+    listed = [name or "the network itself" for name in names[:_MOST_NAMED]]
+    if len(names) > _MOST_NAMED:
+        listed.append(f"{len(names) - _MOST_NAMED} more")
+    *first, last = listed
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -155,11 +152,11 @@ def warn(text: str) -> None:
 
 
 def numbers(tensor: Tensor) -> Tensor:
-    """Return what is in a tensor of floats as plain memory; of a nested one without padding.
+    """Return the values of a tensor of floats as a plain tensor; of a nested one without padding.
 
     Raises:
-        ValueError: nothing that can be looked at: the tensor has no data, is one of many within
-            `torch.vmap`, or what is done with it goes into a program.
+        ValueError: the tensor has no data, stands for many within `torch.vmap`, or is being
+            traced.
     """
     if torch._C._get_tracing_state():  # of torch.jit.trace
         raise ValueError("it is being traced, and the look would be part of the program.")

@@ -18,7 +18,7 @@ from hookviz.types import Model
 
 
 class SharedBlock(AbstractContextManager[None]):
-    """Block of which the first thread to enter makes the change, and the last to leave undoes it.
+    """Block whose change is made by the first thread to enter, and undone by the last to leave.
 
     Args:
         begin: makes the change, and returns the function that undoes it.
@@ -48,7 +48,7 @@ _PARALLEL = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 
 
 def network_of(network: object) -> nn.Module:
-    """Return the module to put hooks on: of a `Model` its network, of a wrapper what it runs.
+    """Return the module for hooks: a `Model`'s network, or the module inside a wrapper.
 
     Raises:
         ModelError: `network` is neither a module nor a `Model`.
@@ -60,52 +60,51 @@ def network_of(network: object) -> nn.Module:
 def named_modules(
     network: nn.Module, *, remove_duplicate: bool = True
 ) -> Iterator[tuple[str, nn.Module]]:
-    """Yield what ``network.named_modules()`` does; in place of compiled parts those behind them."""
+    """Yield ``network.named_modules()``, with the original modules in place of compiled ones."""
     for name, module in network.named_modules(remove_duplicate=remove_duplicate):
         if not _is_optimized(module):
             yield plain_name(name), module
 
 
 def module_named(network: nn.Module, name: str) -> nn.Module:
-    """Return the part of that name; all are listed only where the way there does not find it.
+    """Return the part of that name; the search through all parts is the last resort.
 
     Raises:
-        UnknownLayerError: the network has no such part.
+        UnknownLayerError: the part does not exist.
     """
-    found = _behind(network)
+    module = _behind(network)
     for part in plain_name(name).split(".") if name else ():
         # Of a TorchScript module these are no dictionary, and have no `get`.
-        inner = found._modules[part] if part in found._modules else None  # noqa: SIM401
+        inner = module._modules[part] if part in module._modules else None  # noqa: SIM401
         if inner is None:  # another name, or a network that lists its modules in a way of its own
             every = dict(named_modules(network, remove_duplicate=False))
             if plain_name(name) not in every:
                 raise UnknownLayerError(say("layer"), name, every)
             return every[plain_name(name)]
-        found = _behind(inner)
-    return found
+        module = _behind(inner)
+    return module
 
 
-def plain_name(name: str, given: object = None) -> str:
-    """Return a part's name without what wrappers add to it.
+def plain_name(name: str, network: object = None) -> str:
+    """Return a part's name without the additions of wrappers.
 
     Args:
         name: of a part or a parameter.
-        given: the network as it was given: of a `torch.nn.DataParallel` a leading ``module.`` is
-            such an addition too.
+        network: the outermost module: a `torch.nn.DataParallel` adds a leading ``module.``.
 
     >>> plain_name("block._orig_mod.conv")
     'block.conv'
     """
     parts = [part for part in name.split(".") if part != _COMPILED]
-    if given is not None:
-        for module in _unwrapped(given):
+    if network is not None:
+        for module in _unwrapped(network):
             if isinstance(module, _PARALLEL) and parts[:1] == ["module"]:
                 del parts[0]
     return ".".join(parts)
 
 
 def without_wrappers(name: str, known: Container[str]) -> str:
-    """Return the known name of a layer that `torch.compile` or `nn.DataParallel` call otherwise.
+    """Return the known name of a layer, without prefixes of `torch.compile` or `DataParallel`.
 
     >>> without_wrappers("module.block._orig_mod.conv", ["block.conv"])
     'block.conv'
@@ -118,7 +117,7 @@ def without_wrappers(name: str, known: Container[str]) -> str:
 def compiled_parts(network: object) -> tuple[str, ...]:
     """Return the names of the parts that run as a compiled program; ``""`` is the network itself.
 
-    A program calls no layers, so that no hook sees any; see `as_written`.
+    A program calls no layers and no hooks; see `as_written`.
     """
     *wrappers, inner = _unwrapped(network)
     names = ["" for module in wrappers if _is_compiled(module)]
@@ -129,33 +128,33 @@ def compiled_parts(network: object) -> tuple[str, ...]:
 def _run_as_written() -> Callable[[], object]:
     if not hasattr(torch.compiler, "set_stance"):  # before torch 2.6
         return lambda: None
-    stance = torch.compiler.set_stance("force_eager")  # which has begun as it is made
+    stance = torch.compiler.set_stance("force_eager")  # it begins at once
     return lambda: stance.__exit__(None, None, None)
 
 
 as_written = SharedBlock(_run_as_written)
-"""Block in which nothing runs as ``torch.compile`` made it, so that hooks are called."""
+"""Block in which no program of ``torch.compile`` runs, so that hooks are called."""
 
 
 def is_within(name: str, parts: Iterable[str]) -> bool:
-    """Return whether a part is one of these, or inside of one."""
+    """Return whether a part is one of `parts`, or inside of one."""
     return any(part in ("", name) or name.startswith(f"{part}.") for part in parts)
 
 
 def _unwrapped(network: object) -> Iterator[nn.Module]:
     """Yield a module and what it wraps, from the outside to the inside."""
-    found = network.network if isinstance(network, Model) else network
-    if not isinstance(found, nn.Module):
+    module = network.network if isinstance(network, Model) else network
+    if not isinstance(module, nn.Module):
         raise ModelError(
             say(
                 "A torch.nn.Module is taken, or a Model of HookViz, and not {kind}.",
                 kind=type(network).__name__,
             )
         )
-    yield found
-    while _is_optimized(found) or isinstance(found, _PARALLEL):
-        found = found.get_submodule(_COMPILED if _is_optimized(found) else "module")
-        yield found
+    yield module
+    while _is_optimized(module) or isinstance(module, _PARALLEL):
+        module = module.get_submodule(_COMPILED if _is_optimized(module) else "module")
+        yield module
 
 
 def _behind(module: nn.Module) -> nn.Module:

@@ -1,5 +1,6 @@
-"""Observe and change what the layers of a person's own network do, by blocks and decorators."""
+"""Observe, pause and change the layers and parameters of a person's own network for a block."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -7,11 +8,14 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hookviz.errors import SettingError, UnknownNameError, shorten
 from hookviz.hooking import hooks
 from hookviz.hooking.edits import edited_layer
 from hookviz.hooking.hooks import Call, map_tensors
+from hookviz.hooking.modules import module_named, network_of, plain_name
 from hookviz.hooking.selection import Layers, chosen_layers
 from hookviz.types import Model
+from hookviz.wording import times
 
 
 @contextmanager
@@ -175,3 +179,118 @@ def edit_inputs(
         hooks.before(module, chosen, change, recomputed=True),
     ):
         yield
+
+
+@contextmanager
+def pause_at(
+    network: nn.Module | Model,
+    layers: Layers,
+    look: Callable[[Call], object] | None = None,
+    *,
+    exclude: Layers = (),
+) -> Iterator[None]:
+    """Pause each pass where a chosen layer returns, in a block or a decorated function.
+
+    The debugger opens there, in a shell and in a notebook, with ``call`` at hand: ``p
+    call.output.shape`` prints, ``up``, some times, leads out of the hook into the code of the
+    network, whose names are as they stand, ``c`` goes on to the next pause, and ``q`` ends the
+    pass. It is the one that `breakpoint` opens, so ``PYTHONBREAKPOINT`` chooses another, and with
+    ``PYTHONBREAKPOINT=0`` no pass is paused. Hooks are gone on every way out, also by ``q``.
+
+    Args:
+        network: as of `observe`.
+        layers: as of `observe`.
+        look: called with the `Call` in place of the debugger; the pass waits until it returns.
+        exclude: as of `observe`.
+
+    Raises:
+        UnknownLayerError: no layer has such a name, or is of such a type.
+        SettingError: `layers` or `exclude` can't choose, or nothing is left.
+        ModelError: `network` is no module, or a TorchScript program.
+
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with hookviz.pause_at(network, "0", look=lambda call: print(call.output.shape)):
+    ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
+    torch.Size([1, 4, 6, 6])
+    """
+    with (
+        chosen_layers("pause_at", network, layers, exclude) as (module, chosen),
+        hooks.observe(module, chosen, look or _open_debugger),
+    ):
+        yield
+
+
+def _open_debugger(call: Call) -> None:  # noqa: ARG001 - for who looks
+    """Open the debugger in this frame, which has `call`."""
+    sys.breakpointhook()  # as `breakpoint()` does, which is meant to stay in no code
+
+
+Replacement = Tensor | Callable[[Tensor], Tensor]
+
+
+@contextmanager
+def replace_parameters(
+    network: nn.Module | Model, parameters: Mapping[str, Replacement]
+) -> Iterator[None]:
+    """Run with other parameters, in a block or a decorated function.
+
+    Afterwards the network has the same `torch.nn.Parameter` objects as before, in which nothing
+    was written, on every way out. A parameter that several layers share is replaced in all of
+    them, and for every thread.
+
+    Args:
+        network: as of `observe`.
+        parameters: by the names of ``network.named_parameters()``, tensors of the same shape, or
+            functions that make one of the parameter's values. They are copied, to the
+            parameter's type and device, so that training in the block writes to nobody's tensor;
+            a `torch.nn.Parameter` is used as it is, and keeps its gradient.
+
+    Raises:
+        UnknownNameError: the parameter does not exist, with the nearest names.
+        ModelError: `network` is no module.
+        SettingError: a value is no tensor or of another shape, or a shared parameter gets two.
+
+    >>> network = torch.nn.Linear(2, 2)
+    >>> with hookviz.replace_parameters(network, {"weight": torch.eye(2), "bias": torch.zeros(2)}):
+    ...     network(torch.tensor([[3.0, 4.0]])).tolist()
+    [[3.0, 4.0]]
+    """
+    wrapped, network = network, network_of(network)
+    listed = network.named_parameters(remove_duplicate=False)
+    every = {plain_name(name): parameter for name, parameter in listed}
+    new: dict[int, tuple[str, nn.Parameter]] = {}
+    for key, value in parameters.items():
+        name = key if key in every else plain_name(key, wrapped)
+        if name not in every:
+            raise UnknownNameError(f"parameter in this {type(network).__name__}", name, every)
+        original = every[name]
+        if id(original) in new:
+            raise SettingError(
+                f"{new[id(original)][0]} and {name} are one parameter of this "
+                f"{type(network).__name__}; give it one value."
+            )
+        new[id(original)] = name, _parameter(name, value, original)
+    with ExitStack() as originals:
+        for name, original in every.items():
+            if id(original) in new:
+                owner, _, attribute = name.rpartition(".")
+                module = module_named(network, owner)
+                # Not into `_parameters`: recurrent layers keep a list of their weights beside it.
+                originals.callback(setattr, module, attribute, original)
+                setattr(module, attribute, new[id(original)][1])
+        yield
+
+
+def _parameter(name: str, value: Replacement, original: nn.Parameter) -> nn.Parameter:
+    replacement = value(original.detach().clone()) if callable(value) else value
+    if not isinstance(replacement, Tensor):
+        raise SettingError(f"{name} needs a tensor, not {shorten(repr(replacement))}.")
+    if replacement.shape != original.shape:
+        raise SettingError(
+            f"{name} has the shape {times(original.shape) or 'of one number'}; a tensor of "
+            f"{times(replacement.shape) or 'one number'} can't stand for it."
+        )
+    if isinstance(replacement, nn.Parameter):
+        return replacement
+    values = replacement.detach().to(original.device, original.dtype, copy=True)
+    return nn.Parameter(values, requires_grad=original.requires_grad)

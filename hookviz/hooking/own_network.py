@@ -1,11 +1,11 @@
-"""Run a person's own network itself, and put back what a look at it has changed.
+"""Run a person's own network itself, and restore its state afterwards.
 
 1. Take the network's lock: one thread at a time runs it, as hooks sit on the very modules.
 2. Keep the random generators and every buffer; let other weights stand for its own where asked.
 3. Put it into evaluation mode, and edit the layers that the model edits.
 4. On every way out put back the flags, the weights, the buffers and the generators.
 
-What else a call of the network does, such as filling a cache of its code's, a look at it does too.
+Other side effects of a call, such as filling a cache of the network's code, stay.
 """
 
 import random
@@ -43,12 +43,12 @@ def generators() -> tuple[Any, ...]:
 
 def put_generators_back(state: tuple[Any, ...]) -> None:
     """Restore a state that `generators` returned."""
-    (cpu, *devices), pythons, (name, keys, *place) = state
+    (cpu, *devices), pythons, (name, keys, *position) = state
     torch.set_rng_state(_as_tensor(cpu))
     if devices:
         torch.cuda.set_rng_state_all([_as_tensor(each) for each in devices])
     random.setstate(pythons)
-    np.random.set_state((name, np.frombuffer(keys, np.uint32), *place))
+    np.random.set_state((name, np.frombuffer(keys, np.uint32), *position))
 
 
 def _as_tensor(data: bytes) -> torch.Tensor:
@@ -95,7 +95,7 @@ def locked(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def own_network(model: Model) -> Iterator[nn.Module]:
-    """Hold the model's own network for passes; within such a block of its thread it is held."""
+    """Hold the model's own network for passes; blocks of one thread can be nested."""
     held, network = _lock_of(model.network), model.network
     with held.lock, ExitStack() as stack:
         is_within_a_pass = stack.enter_context(hooks.apart_from_a_pass())
@@ -164,7 +164,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
     with `by_value` values always do: batch norms in training mode count no writes.
     """
     tables = [(module._buffers, dict(module._buffers)) for module in network.modules()]
-    kept = [
+    saved = [
         (buffer, _copy(buffer), _writes(buffer))
         for _, own in tables
         for buffer in own.values()
@@ -172,7 +172,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
     ]
     with ExitStack() as counters:
         # The counters of writes too: graphs that a person keeps go by them, and so do caches.
-        for written, _, writes in kept:
+        for written, _, writes in saved:
             if writes >= 0:
                 counters.enter_context(_unsafe_preserve_version_counter(written))
         try:
@@ -182,7 +182,7 @@ def buffers_put_back(network: nn.Module, *, by_value: bool = True) -> Iterator[N
                 for name, buffer in own.items():
                     if name not in table or table[name] is not buffer:
                         table[name] = buffer  # a script's table has no other way
-            for buffer, before, writes in kept:
+            for buffer, before, writes in saved:
                 if buffer.requires_grad and not before.requires_grad:
                     buffer.detach_()  # it is no end of a graph that a pass made
                 by_values = by_value or buffer.device.type == "cpu"

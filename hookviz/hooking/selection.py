@@ -17,7 +17,7 @@ from hookviz.hooking.modules import named_modules, network_of, plain_name
 from hookviz.types import Model
 
 Selector = str | re.Pattern[str] | type[nn.Module] | nn.Module | Callable[[str, nn.Module], bool]
-"""One way of choosing: see `select`."""
+"""A name, pattern, type, module or predicate: see `select`."""
 
 Layers = Selector | Iterable[Selector] | None
 """A selector, or several of which each adds its layers."""
@@ -51,28 +51,29 @@ def select(
             layer; or no layer is left.
         ModelError: `network` is no module, or a TorchScript program, where hooks are blind.
     """
-    given, network = network, network_of(network)
+    wrapped, network = network, network_of(network)
     _check_seen(network)
     every = dict(named_modules(network, remove_duplicate=False))
-    asked, unwanted = (
-        [_plain(selector, every, given) for selector in several(some)] for some in (layers, exclude)
+    included, excluded = (
+        [_plain(selector, every, wrapped) for selector in several(each)]
+        for each in (layers, exclude)
     )
-    if len(every) == 1 and (layers is None or any(selector != "" for selector in asked)):
+    if len(every) == 1 and (layers is None or any(selector != "" for selector in included)):
         raise SettingError(f'This {type(network).__name__} has no layers; its own name is "".')
     chosen: set[str] = set()
     if layers is None:
         chosen = {name for name, _ in named_modules(network) if name}
-    for selector in asked:
+    for selector in included:
         named = isinstance(selector, str) and selector in every
-        taken = set() if named else {id(every[name]) for name in chosen}
-        chosen |= _unique(every, _matching(network, every, selector), taken)
+        known = set() if named else {id(every[name]) for name in chosen}
+        chosen |= _unique(every, _matching(network, every, selector), known)
     without = {
         id(every[name])
-        for selector in unwanted
+        for selector in excluded
         for name in _matching(network, every, selector, may_be_none=True)
     }
     left = tuple(name for name in every if name in chosen and id(every[name]) not in without)
-    if not left and (asked or layers is None):
+    if not left and (included or layers is None):
         raise SettingError(
             f"No layer of this {type(network).__name__} is left to look at: all that are chosen "
             "are excluded."
@@ -98,7 +99,7 @@ def chosen_layers(
 
 
 def asked_by_name(network: nn.Module | Model, layers: Layers) -> frozenset[str]:
-    """Return the names among the selectors, without what wrappers add to them."""
+    """Return the names among the selectors, without the additions of wrappers."""
     names = (selector for selector in several(layers) if isinstance(selector, str))
     return frozenset(plain_name(name, network) for name in names)
 
@@ -112,18 +113,18 @@ def several(layers: Layers) -> tuple[Any, ...]:
     return tuple(layers)
 
 
-def _plain(selector: Any, every: Mapping[str, nn.Module], given: nn.Module | Model) -> Any:
+def _plain(selector: Any, every: Mapping[str, nn.Module], network: nn.Module | Model) -> Any:
     if isinstance(selector, str) and selector not in every:
-        return plain_name(selector, given)
+        return plain_name(selector, network)
     return selector
 
 
-def _unique(every: Mapping[str, nn.Module], names: Iterable[str], taken: set[int]) -> set[str]:
+def _unique(every: Mapping[str, nn.Module], names: Iterable[str], known: set[int]) -> set[str]:
     """Return the names without those of a module that was chosen under another name."""
     selected = set()
     for name in names:
-        if id(every[name]) not in taken:
-            taken.add(id(every[name]))
+        if id(every[name]) not in known:
+            known.add(id(every[name]))
             selected.add(name)
     return selected
 

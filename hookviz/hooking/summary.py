@@ -71,7 +71,10 @@ def summary(
     def run() -> None:
         nonlocal output, error
         try:
-            output = _call(network, example)
+            if isinstance(example, Mapping):
+                output = network(**example)
+            else:
+                output = network(*(example if isinstance(example, tuple) else (example,)))
         except Exception as raised:
             error = raised
             raise
@@ -90,12 +93,6 @@ def summary(
             f"This {type(network).__name__} can't take the example: {where}{first_line(error)}."
         ) from error
     return output
-
-
-def _call(network: nn.Module, example: Any) -> Any:
-    if isinstance(example, Mapping):
-        return network(**example)
-    return network(*example) if isinstance(example, tuple) else network(example)
 
 
 class _Lines:
@@ -120,23 +117,19 @@ class _Lines:
         tensors = [tensor for _, tensor in tensors_in(call.output)]
         _wait(tensors)
         began, shapes, input_shapes = self._begun.pop()
-        taken = time.perf_counter() - began
-        new = {_memory(tensor): _bytes(tensor) for tensor in tensors}
+        seconds = time.perf_counter() - began
+        new = {_memory(each): each.nelement() * each.element_size() for each in tensors}
         size = byte_size(sum(size for memory, size in new.items() if memory not in input_shapes))
         outputs = [tuple(tensor.shape) for tensor in tensors]
         self._file.write(
             f"{call.layer:<{self._names}}  {self._kinds[call.layer]:<{self._kind}}  "
-            f"{taken * 1000:8.2f} ms  {size:>8}  {_shapes(shapes)} → {_shapes(outputs)}\n"
+            f"{seconds * 1000:8.2f} ms  {size:>8}  {_shapes(shapes)} → {_shapes(outputs)}\n"
         )
         self._file.flush()
 
 
 def _memory(tensor: Tensor) -> int:
     return tensor.untyped_storage().data_ptr()
-
-
-def _bytes(tensor: Tensor) -> int:
-    return tensor.nelement() * tensor.element_size()
 
 
 def _wait(tensors: list[Tensor]) -> None:

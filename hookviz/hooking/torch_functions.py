@@ -1,4 +1,4 @@
-"""Follow the torch functions that a pass calls, name them, and keep marks on its tensors."""
+"""Follow the torch functions that a pass calls, mark its tensors, and read tensors of any kind."""
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -6,7 +6,10 @@ from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
+from torch._C import _functorch
 from torch.overrides import TorchFunctionMode
+
+from hookviz.language.saying import mark
 
 Mark = TypeVar("Mark")
 
@@ -100,7 +103,61 @@ class TensorMarks(Generic[Mark]):
 
     def __iter__(self) -> Iterator[tuple[Tensor, Mark]]:
         """Yield every tensor that is alive, with its mark."""
-        for reference, _, mark in list(self._marks.values()):
+        for reference, _, value in list(self._marks.values()):
             tensor = reference()
             if tensor is not None:
-                yield tensor, mark
+                yield tensor, value
+
+
+Key = TypeVar("Key")
+
+MAPPED = mark("a tensor under torch.vmap")
+NESTED = mark("a nested tensor")
+QUANTISED = mark("a quantised tensor")
+SPARSE = mark("a sparse tensor")
+
+
+def kind_of(tensor: Tensor) -> str:
+    """Return what kind of tensor it is, in words; empty for an ordinary one."""
+    if _functorch.is_functorch_wrapped_tensor(tensor):
+        return MAPPED
+    if tensor.is_nested:
+        return NESTED
+    if tensor.is_quantized:
+        return QUANTISED
+    return "" if tensor.layout is torch.strided else SPARSE
+
+
+def plain(tensor: Tensor) -> Tensor | None:
+    """Return the tensor as rows of ordinary numbers; None where its parts form no rows.
+
+    A sparse tensor with its zeros, a quantised one as the numbers that its whole numbers stand
+    for. Of one under `torch.vmap` all that it is mapped over, as the first dimension. A nested
+    tensor has no rows where its parts differ in shape. An ordinary tensor is given back itself, and
+    gradients find their way through all others that have some.
+    """
+    kind = kind_of(tensor)
+    if kind == MAPPED:
+        inside = _functorch.get_unwrapped(tensor)
+        if _functorch.is_batchedtensor(tensor):
+            inside = inside.movedim(_functorch.maybe_get_bdim(tensor), 0)
+        return plain(inside)
+    if kind == NESTED:
+        parts = tensor.unbind()
+        is_stackable = len({part.shape for part in parts}) == 1
+        return torch.stack(parts) if is_stackable else None
+    if kind == QUANTISED:
+        return tensor.dequantize()
+    return tensor.to_dense() if kind == SPARSE else tensor
+
+
+def read_together(scalars: Mapping[Key, Tensor]) -> dict[Key, float]:
+    """Read numbers from their devices, those of one device and type in one wait."""
+    groups: dict[object, list[Key]] = {}
+    for key, each in scalars.items():
+        groups.setdefault((each.device, each.dtype), []).append(key)
+    read: dict[Key, float] = {}
+    for keys in groups.values():
+        together = torch.stack([scalars[key].detach() for key in keys])
+        read |= zip(keys, together.tolist(), strict=True)
+    return read

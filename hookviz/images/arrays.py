@@ -22,7 +22,7 @@ _KEY = "pixel_values"
 
 
 def picture_or_tensor(value: Array) -> Image.Image | Tensor:
-    """Return a picture as a Pillow image, and what is an input already as a tensor.
+    """Return a picture as a Pillow image, and an input as a tensor.
 
     Pictures are whole numbers, ``(H, W)``, ``(H, W, C)`` or ``(C, H, W)`` of 1, 3 or 4 channels,
     and arrays of floats, ``(H, W)`` or ``(H, W, C)`` in 0…1. Float tensors, other arrays of
@@ -71,7 +71,7 @@ def picture_of(value: Array) -> Image.Image:
 
 
 def tensor_of(value: Any) -> Any:
-    """Return what an image processor returned as a tensor; what is no array stays as it is."""
+    """Return the output of an image processor as a tensor; anything but an array unchanged."""
     if isinstance(value, Mapping):
         value = _pixel_values(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "buif":
@@ -93,7 +93,7 @@ def is_batch(tensor: Tensor) -> bool:
 
 
 def several(shape: tuple[int, ...]) -> str:
-    """Say that somebody gave a batch, and what takes it."""
+    """Return the words for a batch of images, with the function that takes it."""
     return say(
         "a batch of {count:,} images, {shape}; hookviz.capture(model, images) takes them "
         "all, and images[0] is one",
@@ -124,12 +124,12 @@ def _pixel_values(value: Mapping[str, Any]) -> Array:
         raise _refused(np.empty(0, object), say("it holds no numbers")) from None
 
 
-def _one(value: NDArray[Any], given: Any) -> NDArray[Any]:
+def _one(value: NDArray[Any], original: Any) -> NDArray[Any]:
     """Return the one picture of a batch."""
     if value.ndim != 4:
         return value
     if len(value) != 1:
-        raise ImageError(say("The input is {problem}.", problem=several(tuple(given.shape))))
+        raise ImageError(say("The input is {problem}.", problem=several(tuple(original.shape))))
     single: NDArray[Any] = value[0]
     return single
 
@@ -138,28 +138,28 @@ def _has_channels(value: NDArray[Any]) -> bool:
     return value.ndim == 3 and value.shape[2] in _CHANNELS
 
 
-def _channels_last(value: NDArray[Any], given: Any) -> NDArray[Any]:
-    """Return ``(H, W, C)`` of ``(C, H, W)``, and all else as it is."""
+def _channels_last(value: NDArray[Any], original: Any) -> NDArray[Any]:
+    """Return ``(H, W, C)`` of ``(C, H, W)``, and any other array unchanged."""
     if value.ndim != 3 or value.shape[0] not in _CHANNELS:
         return value
     if _has_channels(value) and value.shape[0] != 1:
         reason = say("it can be (C, H, W) or (H, W, C); give it as a tensor, or as a Pillow image")
-        raise _refused(given, reason)
+        raise _refused(original, reason)
     return value if _has_channels(value) else np.moveaxis(value, 0, -1)
 
 
-def _picture(value: NDArray[Any], given: Any) -> Image.Image:
+def _picture(value: NDArray[Any], original: Any) -> Image.Image:
     if value.ndim == 3 and value.shape[2] == 1:
         value = value[..., 0]
     if value.ndim != 2 and not _has_channels(value):
-        raise _refused(given, say("it has no rows and columns of 1, 3 or 4 channels"))
+        raise _refused(original, say("it has no rows and columns of 1, 3 or 4 channels"))
     if min(value.shape[:2]) < _LEAST_SIDE:
-        raise _refused(given, say("it is a table rather than a picture"))
+        raise _refused(original, say("it is a table rather than a picture"))
     value = np.ascontiguousarray(value, value.dtype.newbyteorder("="))
     if value.dtype == bool:
         value = value.astype(np.uint8) * 255
     if value.dtype != np.uint8:
-        value = _deep_grey(value) if value.ndim == 2 else _colour_levels(value, given)
+        value = _deep_grey(value) if value.ndim == 2 else _colour_levels(value, original)
     return Image.fromarray(value)
 
 
@@ -173,12 +173,12 @@ def _deep_grey(value: NDArray[Any]) -> NDArray[Any]:
         return value.astype(np.int32 if is_whole else np.float32)
 
 
-def _colour_levels(value: NDArray[Any], given: Any) -> NDArray[np.uint8]:
+def _colour_levels(value: NDArray[Any], original: Any) -> NDArray[np.uint8]:
     """Return colours of 16 bits, or of floats in 0…1, in 8 bits, rounded."""
     if value.dtype == np.uint16:
         return np.rint(value / 257).astype(np.uint8)
     if value.dtype.kind != "f":
-        raise _refused(given, say("colours are uint8, uint16 or floats in 0…1"))
+        raise _refused(original, say("colours are uint8, uint16 or floats in 0…1"))
     low, high = float(value.min()), float(value.max())
     if not (low >= -_ROUNDING and high <= 1 + _ROUNDING):
         reach = say(
@@ -186,21 +186,21 @@ def _colour_levels(value: NDArray[Any], given: Any) -> NDArray[np.uint8]:
             low=low,
             high=high,
         )
-        raise _refused(given, reach)
+        raise _refused(original, reach)
     levels: NDArray[np.uint8] = np.rint(value.astype(float).clip(0, 1) * 255).astype(np.uint8)
     return levels
 
 
-def _refused(given: Any, reason: str) -> ImageError:
-    kind = "tensor" if isinstance(given, Tensor) else "array"
+def _refused(original: Any, reason: str) -> ImageError:
+    kind = "tensor" if isinstance(original, Tensor) else "array"
     return ImageError(
         say(
             "The {kind} of shape {shape} and {dtype} can't be taken as an image: {reason}. Give "
             "uint8 or floats in 0…1 as (H, W, 3), or a float tensor of (C, H, W) that the network "
             "takes as it is.",
             kind=kind,
-            shape=tuple(given.shape),
-            dtype=given.dtype,
+            shape=tuple(original.shape),
+            dtype=original.dtype,
             reason=reason,
         )
     )

@@ -56,9 +56,9 @@ def scaled_grey_and_opacity(twin: ImageFile, window: Window | None) -> tuple[Ima
     twin.load()
     stored = np.asarray(twin).astype(np.uint16)
     values, opacity = (stored[..., at] * 256 + stored[..., at + 1] for at in (0, 2))
-    shown = window or window_of(values[opacity > 0])
-    pairs = np.dstack([in_window(values, shown), in_window(opacity, _WHOLE)])
-    return Image.fromarray(pairs, "LA"), shown
+    chosen = window or window_of(values[opacity > 0])
+    pairs = np.dstack([in_window(values, chosen), in_window(opacity, _WHOLE)])
+    return Image.fromarray(pairs, "LA"), chosen
 
 
 def scaled_grey(
@@ -71,12 +71,12 @@ def scaled_grey(
     values: NDArray[Any] = np.asarray(image)
     key = image.info.get("transparency")
     alpha = None if key is None else Image.fromarray(np.where(values == key, 0, 255).astype("u1"))
-    shown = window or window_of(values if key is None else values[values != key])
-    levels = in_window(values, shown)
+    chosen = window or window_of(values if key is None else values[values != key])
+    levels = in_window(values, chosen)
     tags = getattr(image, "tag_v2", {})
     if tags.get(TiffImagePlugin.PHOTOMETRIC_INTERPRETATION) == 0:
         levels = 255 - levels  # "WhiteIsZero", which Pillow inverts in 8 bits only
-    return Image.fromarray(levels), alpha, shown
+    return Image.fromarray(levels), alpha, chosen
 
 
 def window_of(values: NDArray[Any]) -> Window:

@@ -1,4 +1,4 @@
-"""Choose a page, three bands and a window of a file that has several, and say what was taken.
+"""Choose a page, three bands and a window of a file that has several, and note the choice.
 
 The pages of a TIFF are counted without decoding any.
 """
@@ -24,7 +24,7 @@ _LAYOUTS = {42: (4, "I", "H", 12), 43: (8, "Q", "Q", 20)}
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What a person chose of a file; None where nothing.
+    """A person's choices of page, bands and window; None for the default.
 
     Attributes:
         window: level and width for greys of more than 8 bits.
@@ -41,15 +41,15 @@ NO_CHOICES = Choices()
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What was taken of a file that left a choice.
+class Selection:
+    """Page, bands and window shown of a file that has several.
 
     Attributes:
         page: from 1.
         pages: how many there are.
         bands: shown as red, green and blue, from 1; none where the file has no more than colours.
         of_bands: how many there are.
-        window: that nobody chose; None where there is none.
+        window: by default or by the file; None where a person chose it, or without any.
         is_stated: whether the file states that window.
     """
 
@@ -62,7 +62,7 @@ class Taken:
 
     @property
     def note(self) -> str:
-        """What was taken and how to take another, in one line; empty where there is no choice."""
+        """One line about the selection and how to choose another; empty without a choice."""
         notes = []
         if self.pages > 1:
             notes.append(
@@ -102,13 +102,13 @@ class Taken:
         return sentences(*notes)
 
 
-ALL_TAKEN = Taken()
+WHOLE_FILE = Selection()
 
 
 def checked(
     window: Sequence[float] | None, page: int | None, bands: Sequence[int] | None
 ) -> Choices:
-    """Return what was chosen.
+    """Return the choices of a person, checked.
 
     Raises:
         ImageError: a choice makes no sense.
@@ -143,8 +143,8 @@ def checked(
     )
 
 
-def taken_of(facts: Mapping[str, Any]) -> Taken | None:
-    """Return what a process told that it took, which may lie; None where that can't be."""
+def checked_selection(facts: Mapping[str, Any]) -> Selection | None:
+    """Return the selection that a process sent, which may lie; None where it is impossible."""
     page, pages, count = (facts.get(name) for name in ("page", "pages", "of_bands"))
     window, bands = facts.get("window"), facts.get("bands")
     if not all(type(number) is int and 0 <= number < 10**6 for number in (page, pages, count)):
@@ -153,9 +153,14 @@ def taken_of(facts: Mapping[str, Any]) -> Taken | None:
         return None
     if window is not None and not _is_window(window):
         return None
-    shown = None if window is None else (float(window[0]), float(window[1]))
-    is_stated = facts.get("is_stated") is True
-    return Taken(int(page or 1), int(pages or 1), tuple(bands), int(count or 0), shown, is_stated)
+    return Selection(
+        page=int(page or 1),
+        pages=int(pages or 1),
+        bands=tuple(bands),
+        of_bands=int(count or 0),
+        window=None if window is None else (float(window[0]), float(window[1])),
+        is_stated=facts.get("is_stated") is True,
+    )
 
 
 def _has(length: int, value: Any) -> bool:
@@ -186,24 +191,36 @@ def page_count(data: bytes) -> int:
     if layout is None:
         return 1
     at, offset_code, count_code, entry_bytes = layout
-    seen: set[int] = set()
+    offsets: set[int] = set()
     try:
         offset = struct.unpack_from(order + offset_code, data, at)[0]
-        while offset and offset not in seen and len(seen) < MOST_PAGES:
+        while offset and offset not in offsets and len(offsets) < MOST_PAGES:
             entries = struct.unpack_from(order + count_code, data, offset)[0]
-            seen.add(offset)
+            offsets.add(offset)
             after = offset + struct.calcsize(order + count_code) + entries * entry_bytes
             offset = struct.unpack_from(order + offset_code, data, after)[0]
     except (struct.error, OverflowError):  # it points past its end
         pass
-    return max(1, len(seen))
+    return max(1, len(offsets))
+
+
+def check_has_no_window(choices: Choices, name: str) -> None:
+    """Refuse a window for an image that has none."""
+    if choices.window is not None:
+        raise ImageError(
+            say(
+                "{file} is no grey of more than 8 bits, which alone is shown in a window; leave "
+                "window= out.",
+                file=quoted(name),
+            )
+        )
 
 
 def checked_page(page: int | None, pages: int, name: str) -> int:
     """Return the chosen page, from 1; the first where none is chosen.
 
     Raises:
-        ImageError: there is no such page.
+        ImageError: the page does not exist.
     """
     if page is None or page <= pages:
         return page or 1

@@ -12,7 +12,7 @@ from PIL import AvifImagePlugin
 from hookviz.errors import ImageError, shorten
 from hookviz.images import decoding, optional_formats
 from hookviz.images.bit_depth import window_of
-from hookviz.images.choices import NO_CHOICES, Choices, checked, taken_of
+from hookviz.images.choices import NO_CHOICES, Choices, checked, checked_selection
 from hookviz.images.decoding import Decoded, Head, Limits, Pixels
 from hookviz.images.formats import HEAD, find_reader, is_for_owners
 from hookviz.language.saying import say
@@ -86,7 +86,7 @@ def read_image(
     background = tuple(options["background"])
     limits = Limits(most, background, choices, lambda shape: answer.array("pixels", shape, "uint8"))
     decoded = decoding.decode(whole, name, limits)
-    return {"animated": decoded.animated, "taken": asdict(decoded.taken)}
+    return {"animated": decoded.animated, "selection": asdict(decoded.selection)}
 
 
 def read_frames(
@@ -151,12 +151,12 @@ def _head(facts: Mapping[str, Any], name: str, most: int) -> Head:
 
 
 def _decoded(answer: wall.Answer, name: str, most: int) -> Decoded:
-    facts = answer.facts.get("taken")
-    taken = taken_of(facts) if isinstance(facts, dict) else None
-    if taken is None:
+    facts = answer.facts.get("selection")
+    selection = checked_selection(facts) if isinstance(facts, dict) else None
+    if selection is None:
         raise ImageError(wall.crashed(name))
     pixels = _pixels(answer, "pixels", name, most)
-    return Decoded(pixels, taken, answer.facts.get("animated") is True)
+    return Decoded(pixels, selection, answer.facts.get("animated") is True)
 
 
 def _pixels(answer: wall.Answer, array: str, name: str, most: int) -> Pixels:

@@ -32,22 +32,30 @@ from hookviz.images.bit_depth import (
     scaled_grey_and_opacity,
 )
 from hookviz.images.choices import (
-    ALL_TAKEN,
     NO_CHOICES,
+    WHOLE_FILE,
     Choices,
-    Taken,
+    Selection,
     Window,
+    check_has_no_window,
     checked_page,
     page_count,
 )
-from hookviz.images.formats import HEAD, BandsError, DicomFile, find_reader
+from hookviz.images.formats import (
+    HEAD,
+    BandsError,
+    DicomFile,
+    check_scans,
+    check_size,
+    find_reader,
+    readable,
+)
 from hookviz.images.optional_formats import (
     bands_of_tiff,
     check_can_read_bands,
     check_is_tiff,
     picture_of_dicom,
 )
-from hookviz.images.refusals import check_has_no_window, check_scans, check_size, readable
 
 Pixels = NDArray[np.uint8]
 RGB = tuple[int, int, int]
@@ -61,15 +69,11 @@ _log = logging.getLogger(__name__)
 _DAMAGE = (ArithmeticError, EOFError, LookupError, OSError, SyntaxError, TypeError, ValueError)
 # Warning: Pillow warns of damaged EXIF data, and Python can be told to raise that
 _BROKEN_METADATA = (*_DAMAGE, struct.error, ImageCms.PyCMSError, Warning)
-"""What Pillow raises on metadata that somebody broke."""
+"""Exceptions of Pillow on broken metadata."""
 _ANIMATION_READERS = (GifImageFile, PngImageFile, WebPImageFile, AvifImageFile)
 """Of formats whose frames are moments; those of a TIFF are pages."""
 
 _GIF_HEAD = 13  # bytes before the colours of a GIF
-
-
-def _new(shape: tuple[int, ...]) -> Pixels:
-    return np.empty(shape, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ class Limits:
     pixels: int
     background: RGB = WHITE
     choices: Choices = NO_CHOICES
-    make: Callable[[tuple[int, ...]], Pixels] = _new
+    make: Callable[[tuple[int, ...]], Pixels] = lambda shape: np.empty(shape, np.uint8)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,18 +99,18 @@ class Decoded:
 
     Attributes:
         pixels: ``(H, W, 3)``.
-        taken: what of the file they are.
+        selection: page, bands and window of the file.
         animated: whether it is an animation, of which this is the first frame.
     """
 
     pixels: Pixels
-    taken: Taken = ALL_TAKEN
+    selection: Selection = WHOLE_FILE
     animated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is known of an image before it is decoded.
+    """Size of an image before it is decoded.
 
     Attributes:
         pixels: how many it has.
@@ -122,9 +126,9 @@ def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) 
 
     Args:
         data: a whole file.
-        name: what to call it in messages.
+        name: of the file, for messages.
         most: pixels that an image may have.
-        choices: which page it is.
+        choices: with the page.
 
     Raises:
         ImageError: as `decode`, so far as the head shows it.
@@ -141,7 +145,8 @@ def read_head(data: bytes, name: str, most: int, choices: Choices = NO_CHOICES) 
             room = DEEP_BYTES + error.count * error.bits // 2  # four times its bytes
             return Head(error.pixels, error.pixels * room)
         pixels = image.width * image.height
-        return Head(pixels, pixels * (DEEP_BYTES if _is_deep(image) else _BYTES))
+        is_deep = image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
+        return Head(pixels, pixels * (DEEP_BYTES if is_deep else _BYTES))
 
 
 def decode(data: bytes, name: str, limits: Limits) -> Decoded:
@@ -153,7 +158,7 @@ def decode(data: bytes, name: str, limits: Limits) -> Decoded:
     reader, choices, pages = find_reader(data[:HEAD], name), limits.choices, page_count(data)
     with readable(name, limits.pixels):
         if reader is DicomFile:
-            return _shown(picture_of_dicom(data, name, limits.pixels, choices), name, limits)
+            return _of_package(picture_of_dicom(data, name, limits.pixels, choices), name, limits)
         page = checked_page(choices.page, pages, name)
         try:
             image = _opened(data, reader, name, limits.pixels, page)
@@ -162,20 +167,22 @@ def decode(data: bytes, name: str, limits: Limits) -> Decoded:
             check_can_read_bands(name, error)
         if image is None or choices.bands is not None:
             check_is_tiff(data, name)
-            found = bands_of_tiff(data, name, limits.pixels, choices, page)
-            decoded = _shown(found, name, limits)
+            result = bands_of_tiff(data, name, limits.pixels, choices, page)
+            decoded = _of_package(result, name, limits)
         else:
             decoded = _of_image(
                 image, lambda: _opened(data, reader, name, limits.pixels, page), data, name, limits
             )
-    taken = replace(decoded.taken, page=page, pages=pages)
-    return replace(decoded, taken=taken, animated=frame_count(data) > 1)
+    selection = replace(decoded.selection, page=page, pages=pages)
+    return replace(decoded, selection=selection, animated=frame_count(data) > 1)
 
 
-def _shown(found: tuple[Image.Image, Taken], name: str, limits: Limits) -> Decoded:
-    """Return what another package than Pillow decoded."""
-    picture, taken = found
-    return replace(pixels_of(picture, name, replace(limits, choices=NO_CHOICES)), taken=taken)
+def _of_package(result: tuple[Image.Image, Selection], name: str, limits: Limits) -> Decoded:
+    """Return the image that another package than Pillow decoded."""
+    picture, selection = result
+    return replace(
+        pixels_of(picture, name, replace(limits, choices=NO_CHOICES)), selection=selection
+    )
 
 
 def _of_image(
@@ -204,29 +211,31 @@ def _of_16_bits(image: ImageFile, twin: ImageFile, name: str, limits: Limits) ->
     levels, window = scaled_grey_and_opacity(twin, limits.choices.window)
     levels.info = dict(image.info)
     decoded = pixels_of(levels, name, replace(limits, choices=NO_CHOICES))
-    return replace(decoded, taken=_windowed(window, limits.choices))
+    return replace(decoded, selection=_windowed(window, limits.choices))
 
 
 def decode_frames(data: bytes, name: str, count: int, limits: Limits) -> list[Pixels]:
     """Decode `count` frames of an animation in even steps, as `decode` does its first.
 
-    Of few frames some are taken again. Where all together have more pixels than one image may
-    have, the first so many stand for all: what a frame shows can have been drawn in any before, so
-    that each is decoded.
+    With few frames some are repeated. Where all together have more pixels than one image may have,
+    only the first ones count: a frame can show pixels of any frame before, so that each is decoded.
 
     Raises:
         ImageError: one is damaged.
     """
-    found: dict[int, Pixels] = {}
-    with readable(name, limits.pixels), _reader_of_frames(data)(BytesIO(data)) as image:
+    frames: dict[int, Pixels] = {}
+    reader = find_reader(data[:HEAD], "animation")
+    if issubclass(reader, GifImageFile):
+        reader = GifImageFile  # ours reads the first frame alone
+    with readable(name, limits.pixels), reader(BytesIO(data)) as image:
         check_size(name, limits.pixels, image.width, image.height)
         most = limits.pixels // (image.width * image.height)
         wanted = frame_numbers(max(1, min(frame_count(data), most)), count)
         for number in range(max(wanted) + 1):
             image.seek(number)
             if number in wanted:
-                found[number] = pixels_of(image.copy(), name, limits).pixels
-    return [found[number] for number in wanted]
+                frames[number] = pixels_of(image.copy(), name, limits).pixels
+    return [frames[number] for number in wanted]
 
 
 def _opened(data: bytes, reader: type[ImageFile], name: str, most: int, page: int = 1) -> ImageFile:
@@ -247,27 +256,22 @@ def _opened(data: bytes, reader: type[ImageFile], name: str, most: int, page: in
 
 
 def _raw_mode(image: ImageFile) -> Any:
-    """Return how the values are stored; empty where nothing is."""
+    """Return the raw mode of the values; empty without any."""
     return raw_mode_of(image.tile[0].args) if image.tile else ""
 
 
-def _is_deep(image: ImageFile) -> bool:
-    """Return whether a value has more than 8 bits."""
-    return image.mode.startswith(("I", "F")) or _raw_mode(image) in OTHER_BYTE
-
-
 def pixels_of(image: Image.Image, name: str, limits: Limits) -> Decoded:
-    """Return upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which stays as it is.
+    """Return upright sRGB ``(H, W, 3)`` of a Pillow image of any mode, which is not changed.
 
     Raises:
         ImageError: it has too many pixels, or no more than 8 bits where a window is chosen.
     """
     check_size(name, limits.pixels, image.width, image.height)
     image.load()
-    upright, taken = _upright(image, name), ALL_TAKEN
+    upright, selection = _upright(image, name), WHOLE_FILE
     if upright.mode.startswith(("I", "F")):
         colour, alpha, window = scaled_grey(upright, limits.choices.window)
-        taken = _windowed(window, limits.choices)
+        selection = _windowed(window, limits.choices)
     else:
         check_has_no_window(limits.choices, name)
         colour, alpha = _split_alpha(upright)
@@ -280,12 +284,12 @@ def pixels_of(image: Image.Image, name: str, limits: Limits) -> Decoded:
         bottom = min(top + step, rgb.height)
         whole = bottom - top == rgb.height  # `crop` could warn of its size
         pixels[top:bottom] = np.asarray(rgb if whole else rgb.crop((0, top, rgb.width, bottom)))
-    return Decoded(pixels, taken)
+    return Decoded(pixels, selection)
 
 
-def _windowed(window: Window, choices: Choices) -> Taken:
-    """Return the window that was taken, unless somebody chose it, who knows it."""
-    return Taken(window=None if choices.window else window)
+def _windowed(window: Window, choices: Choices) -> Selection:
+    """Return the selection of a window; None for one that a person chose and knows."""
+    return Selection(window=None if choices.window else window)
 
 
 def _upright(image: Image.Image, name: str) -> Image.Image:
@@ -374,12 +378,6 @@ def frame_numbers(total: int, count: int) -> Sequence[int]:
     ([1, 3, 5, 7], [0, 0, 1, 1])
     """
     return [(2 * number + 1) * total // (2 * count) for number in range(count)]
-
-
-def _reader_of_frames(data: bytes) -> type[ImageFile]:
-    """Return Pillow's reader that goes through all frames of a file that `frame_count` counted."""
-    reader = find_reader(data[:HEAD], "animation")
-    return GifImageFile if issubclass(reader, GifImageFile) else reader
 
 
 def _frames_of_gif(data: bytes) -> int:

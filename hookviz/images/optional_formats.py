@@ -11,9 +11,20 @@ from PIL import Image
 
 from hookviz.errors import ImageError
 from hookviz.images.bit_depth import in_window, window_of
-from hookviz.images.choices import NO_CHOICES, Choices, Taken, Window, checked_page
-from hookviz.images.formats import BandsError, is_tiff, not_installed
-from hookviz.images.refusals import check_has_no_window, check_size
+from hookviz.images.choices import (
+    NO_CHOICES,
+    Choices,
+    Selection,
+    Window,
+    check_has_no_window,
+    checked_page,
+)
+from hookviz.images.formats import (
+    BandsError,
+    check_size,
+    is_tiff,
+    not_installed,
+)
 from hookviz.language.saying import say
 from hookviz.reader.wall import quoted
 
@@ -57,11 +68,11 @@ def check_is_tiff(data: bytes, name: str) -> None:
 
 def bands_of_tiff(
     data: bytes, name: str, most: int, choices: Choices, page: int
-) -> tuple[Image.Image, Taken]:
+) -> tuple[Image.Image, Selection]:
     """Return three bands of a TIFF as colours of 8 bits; deeper ones in one window for all three.
 
     Raises:
-        ImageError: tifffile is not installed, or there is no such band.
+        ImageError: tifffile is not installed, or the band does not exist.
     """
     tifffile = import_module("tifffile")
     with tifffile.TiffFile(BytesIO(data)) as file:
@@ -100,15 +111,15 @@ def bands_of_tiff(
     bands = chosen if count > 1 else ()
     if shown.dtype == np.uint8:
         check_has_no_window(choices, name)
-        return Image.fromarray(np.ascontiguousarray(shown)), Taken(bands=bands, of_bands=count)
+        return Image.fromarray(np.ascontiguousarray(shown)), Selection(bands=bands, of_bands=count)
     window = choices.window or window_of(shown if empty is None else shown[shown != empty])
-    taken = Taken(bands=bands, of_bands=count, window=None if choices.window else window)
-    return Image.fromarray(in_window(shown, window)), taken
+    selection = Selection(bands=bands, of_bands=count, window=None if choices.window else window)
+    return Image.fromarray(in_window(shown, window)), selection
 
 
 def picture_of_dicom(
     data: bytes, name: str, most: int, choices: Choices
-) -> tuple[Image.Image, Taken]:
+) -> tuple[Image.Image, Selection]:
     """Return a DICOM image in its window: the chosen one, else the file's, else by percentiles.
 
     Stored values become those of the modality, such as Hounsfield units, by the rescale slope and
@@ -127,7 +138,7 @@ def picture_of_dicom(
     kind = str(file.PhotometricInterpretation)
     if kind == "RGB" and values.dtype == np.uint8 and values.ndim == 3:
         check_has_no_window(choices, name)
-        return Image.fromarray(np.ascontiguousarray(values)), Taken(page, pages)
+        return Image.fromarray(np.ascontiguousarray(values)), Selection(page, pages)
     if not kind.startswith("MONOCHROME") or values.ndim != 2:
         raise ImageError(
             say(
@@ -142,10 +153,10 @@ def picture_of_dicom(
     stated = None if choices.window else _stated_window(file)
     level, width = choices.window or stated or window_of(values)
     levels = in_window(values, _as_exact(file, stated) if stated else (level, width))
-    taken = Taken(
+    selection = Selection(
         page, pages, window=None if choices.window else (level, width), is_stated=stated is not None
     )
-    return Image.fromarray(255 - levels if kind == "MONOCHROME1" else levels), taken
+    return Image.fromarray(255 - levels if kind == "MONOCHROME1" else levels), selection
 
 
 def _stated_window(file: Any) -> Window | None:

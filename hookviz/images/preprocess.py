@@ -1,33 +1,230 @@
 """Turn an `InputImage` into a model's input tensor, and keep the geometry of what it shows.
 
-`repainted` makes an input of a picture that was changed after it was cut to size.
+`repainted` makes an input of a picture that was changed after it was cut to size. The part of an
+image that another library's image processor shows is found in three steps:
+
+1. Take the steps that the processor declares: sizes, crop, mean and deviation.
+2. Make the picture that each reading of them gives.
+3. Compare it with the processor's own tensor; the part is known where one of them agrees.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
+from torchvision.transforms import InterpolationMode
 from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.errors import HookVizError, ImageError, ModelError, shorten
 from hookviz.images.arrays import ARRAYS, is_batch, several, tensor_of
-from hookviz.images.crop_geometry import (
-    FILTER_REACH,
-    crop_axes,
-    crop_between,
-    resize_and_crop,
-    whole_axes,
-)
-from hookviz.images.processors import ImageProcessor, pixel_values
 from hookviz.images.reading import decode_frames
 from hookviz.language.saying import say
 from hookviz.settings import settings
 from hookviz.types import Crop, InputImage, Model, ModelInput, Pixels, Preprocess
+
+FILTER_REACH = {"bilinear": 1.0, "bicubic": 2.0}
+"""How far Pillow's filters reach, in output pixels, by the interpolation's name."""
+
+_DETOUR = 32_000_000  # an intermediate image of more pixels (128 MB) is avoided
+
+
+@dataclass(frozen=True, slots=True)
+class CropAxis:
+    """One dimension of a resize and centre crop, in pixels.
+
+    Attributes:
+        source: length of the original.
+        resized: its length after resizing, which is not made in full where that would be large.
+        start: where the crop starts in the resized image; negative where it reaches past it.
+        length: of the crop.
+    """
+
+    source: int
+    resized: int
+    start: int
+    length: int
+
+    def to_source(self, position: float) -> float:
+        """Return a position in the crop as a position in the original."""
+        return (self.start + position) * self.source / self.resized
+
+    @property
+    def visible(self) -> tuple[int, int]:
+        """Part of the crop that lies within the image."""
+        return max(0, -self.start), min(self.length, self.resized - self.start)
+
+
+def crop_axes(image: InputImage, preprocess: Preprocess, side: int) -> tuple[CropAxis, CropAxis]:
+    """Return rows and columns of torchvision's `resize` to the shorter side and `center_crop`."""
+    target = max(1, round(preprocess.resize * side / preprocess.crop))
+    short = min(image.height, image.width)
+    axes = []
+    for source in (image.height, image.width):
+        resized = int(target * source / short)  # as torchvision rounds it: down
+        margin = resized - side
+        start = -(-margin // 2) if margin < 0 else round(margin / 2.0)
+        axes.append(CropAxis(source, resized, start, side))
+    return axes[0], axes[1]
+
+
+def whole_axes(image: InputImage, side: int, min_size: int) -> tuple[CropAxis, CropAxis]:
+    """Return rows and columns of the whole image with its shorter side at `side`."""
+    largest = max(settings().max_input, side)
+    short, long = sorted((image.height, image.width))
+    scale = min(side / short, largest / long)
+    rows, columns = (
+        CropAxis(source, length, 0, length)
+        for source in (image.height, image.width)
+        for length in (max(min(min_size, side), 1, round(source * scale)),)
+    )
+    return rows, columns
+
+
+def crop_between(rows: CropAxis, columns: CropAxis) -> Crop:
+    """Return which part of the original the crop along both axes shows."""
+    return Crop(
+        left=columns.to_source(0),
+        top=rows.to_source(0),
+        right=columns.to_source(columns.length),
+        bottom=rows.to_source(rows.length),
+        height=rows.length,
+        width=columns.length,
+    )
+
+
+def resize_and_crop(
+    picture: Image.Image, rows: CropAxis, columns: CropAxis, interpolation: str
+) -> Image.Image:
+    """Resize and crop `picture` as `rows` and `columns` say, black outside of the image."""
+    mode = InterpolationMode(interpolation)
+    if rows.resized * columns.resized <= _DETOUR:
+        # antialias only matters for tensors: Pillow always filters, and False makes it warn
+        picture = F.resize(picture, [rows.resized, columns.resized], mode, antialias=True)
+        return picture.crop(
+            (columns.start, rows.start, columns.start + columns.length, rows.start + rows.length)
+        )
+    (top, bottom), (left, right) = rows.visible, columns.visible
+    # The part of the original that the crop needs is cut out first, with what the filter reaches:
+    # Pillow keeps the box as float32, which is exact enough for small numbers only.
+    first_row, last_row = _reach(rows, interpolation)
+    first_column, last_column = _reach(columns, interpolation)
+    part = picture.crop((first_column, first_row, last_column, last_row))
+    box = (
+        max(0.0, columns.to_source(left) - first_column),
+        max(0.0, rows.to_source(top) - first_row),
+        min(float(part.width), columns.to_source(right) - first_column),
+        min(float(part.height), rows.to_source(bottom) - first_row),
+    )
+    resample = Image.Resampling[interpolation.upper()]
+    canvas = Image.new(picture.mode, (columns.length, rows.length))
+    canvas.paste(part.resize((right - left, bottom - top), resample, box=box), (left, top))
+    return canvas
+
+
+def _reach(axis: CropAxis, interpolation: str) -> tuple[int, int]:
+    """Return the first and last pixel, exclusive, of the original that the crop depends on."""
+    margin = FILTER_REACH[interpolation] * max(1.0, axis.source / axis.resized) + 1
+    low, high = (axis.to_source(position) for position in axis.visible)
+    return max(0, math.floor(low - margin)), min(axis.source, math.ceil(high + margin))
+
+
+_FILTERS = {3: "bicubic", "bicubic": "bicubic"}  # by what Pillow and torchvision call them
+_MOST_LEVELS = 1.0  # of 255, by which a picture may differ in the mean: filters round otherwise
+
+
+@dataclass(frozen=True, repr=False)
+class ImageProcessor:
+    """Image processor, such as Hugging Face's, as a function from an RGB Pillow image.
+
+    Attributes:
+        processor: called with ``images=`` and ``return_tensors=``, it returns ``pixel_values``.
+    """
+
+    processor: Any
+
+    def __repr__(self) -> str:
+        return type(self.processor).__name__
+
+    def __call__(self, image: Image.Image) -> Any:
+        """Return the processor's tensor, ``(C, H, W)``."""
+        return pixel_values(self.processor(images=image, return_tensors="pt"))[0]
+
+    def shown(self, image: InputImage, tensor: Tensor) -> tuple[Pixels, Crop] | tuple[None, None]:
+        """Return the picture of an input, ``(1, 3, H, W)``, and its part of the image, if known."""
+        if tensor.shape[1] != 3:
+            return None, None
+        levels = self._levels(tensor[0]).numpy()
+        height, width = levels.shape[:2]
+        source = Image.fromarray(image.pixels)
+        resample = self._declared("resample", "bilinear")
+        filter_name = _FILTERS.get(getattr(resample, "value", resample), "bilinear")
+        for rows, columns in self._resized(image, height, width):
+            if rows < height or columns < width:
+                continue
+            axes = (
+                CropAxis(image.height, rows, (rows - height) // 2, height),
+                CropAxis(image.width, columns, (columns - width) // 2, width),
+            )
+            candidate = np.asarray(resize_and_crop(source, *axes, filter_name), dtype=np.float32)
+            if np.abs(candidate - levels).mean() <= _MOST_LEVELS:
+                picture = levels.round().clip(0, 255).astype(np.uint8)
+                picture.setflags(write=False)
+                return picture, crop_between(*axes)
+        return None, None
+
+    def _levels(self, values: Tensor) -> Tensor:
+        """Return values before rescaling and normalising, ``(H, W, C)``, from 0 to 255."""
+        if self._declared("do_normalize", fallback=False):
+            mean, std = (
+                torch.tensor(self._declared(f"image_{name}", fallback)).float().reshape(-1, 1, 1)
+                for name, fallback in (("mean", 0.0), ("std", 1.0))
+            )
+            values = values * std + mean
+        if self._declared("do_rescale", fallback=False):
+            values = values / self._declared("rescale_factor", 1 / 255)
+        return values.movedim(0, -1).float()
+
+    def _resized(self, image: InputImage, height: int, width: int) -> Iterator[tuple[int, int]]:
+        """Yield rows and columns that the whole image may have been resized to, likeliest first."""
+        size = self._declared("size", {})
+        size = size if hasattr(size, "get") else {"shortest_edge": size}
+        edge, short = size.get("shortest_edge"), min(image.height, image.width)
+        for side in (edge, edge and int(edge / self._declared("crop_pct", 1.0))):
+            if side:
+                yield int(side * image.height / short), int(side * image.width / short)
+        if size.get("height") and size.get("width"):
+            yield size["height"], size["width"]
+        yield height, width
+
+    def _declared(self, name: str, fallback: Any) -> Any:
+        value = getattr(self.processor, name, None)
+        return fallback if value is None else value
+
+
+def as_function(steps: Any) -> Any:
+    """Return an image processor as an `ImageProcessor`, and other preprocessing unchanged.
+
+    Of a processor of images and text, such as CLIP's, the part for images is used.
+    """
+    processor = getattr(steps, "image_processor", steps)
+    is_processor = callable(processor) and callable(getattr(processor, "preprocess", None))
+    return ImageProcessor(processor) if is_processor else steps
+
+
+def pixel_values(returned: Any) -> Any:
+    """Return the ``pixel_values`` in a processor's output; any other output unchanged."""
+    if not isinstance(returned, Mapping) or "pixel_values" not in returned:
+        return returned
+    values = returned["pixel_values"]
+    if isinstance(values, list) and len(values) == 1:
+        values = values[0]
+    return torch.as_tensor(values) if isinstance(values, np.ndarray) else values
 
 
 def prepare(
@@ -96,8 +293,8 @@ def prepare(
     values = F.normalize(levels, mean=list(preprocess.mean), std=list(preprocess.std))
     shown = np.array(picture.convert("RGB"))
     shown.setflags(write=False)
-    made = _input(values.unsqueeze(0), shown, crop_between(rows, columns))
-    return replace(made, note=image.note)
+    model_input = _input(values.unsqueeze(0), shown, crop_between(rows, columns))
+    return replace(model_input, note=image.note)
 
 
 def from_tensor(tensor: Tensor, form: str = "C, H, W") -> ModelInput:
@@ -208,7 +405,7 @@ def _dimensions(form: str) -> int:
 
 
 def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for each fault
-    """Return what keeps `value` from being one image as a tensor; empty where nothing does."""
+    """Return why `value` is not one image as a tensor, or an empty string."""
     if not isinstance(value, Tensor):
         return f"a {type(value).__name__}"
     if value.is_nested:
@@ -232,7 +429,7 @@ def _fault(value: Any, form: str = "C, H, W") -> str:  # noqa: PLR0911 - one for
 
 
 def _input(values: Tensor, picture: Pixels | None, crop: Crop | None) -> ModelInput:
-    """Copy `values`, ``(1, C, H, W)``, to the CPU and freeze them together with what is known."""
+    """Copy `values`, ``(1, C, H, W)``, to the CPU, and return them as a frozen input."""
     kind = torch.float64 if values.dtype == torch.float64 else torch.float32
     with torch.inference_mode(mode=False):  # an ordinary tensor, wherever it is made
         tensor = torch.empty(values.shape, dtype=kind).copy_(values.detach())
@@ -334,8 +531,8 @@ def check_repaints(model: Model, model_input: ModelInput) -> tuple[Preprocess, P
 def repainted(model: Model, model_input: ModelInput, picture: Pixels) -> ModelInput:
     """Return the input with `picture`, RGB uint8 ``(H, W, 3)`` of any size, in place of its own.
 
-    The same picture gives the same tensor to the bit: what is left of the model's own steps once an
-    image is cut is to divide by 255 and to normalise.
+    The same picture gives the same tensor to the bit: after resizing and cropping, the model's own
+    steps only divide by 255 and normalise.
 
     Raises:
         HookVizError: as `check_repaints` does.

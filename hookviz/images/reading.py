@@ -19,8 +19,7 @@ from hookviz.images.arrays import ARRAYS, Array, picture_of
 from hookviz.images.choices import NO_CHOICES, Choices, checked
 from hookviz.images.decoding import RGB, WHITE, Decoded, Head, Limits, pixels_of
 from hookviz.images.files import ImageUrl, is_url
-from hookviz.images.formats import HEAD, find_reader
-from hookviz.images.refusals import readable
+from hookviz.images.formats import HEAD, find_reader, readable
 from hookviz.language.saying import joined, say
 from hookviz.paths import fault_of, path_of
 from hookviz.reader import wall
@@ -52,7 +51,7 @@ def read(
     """Read the image in a file, bytes, an array or a Pillow image, upright and in 8-bit sRGB.
 
     An `InputImage` is returned as it is. Where a file has several pages, more bands than colours or
-    greys of more than 8 bits, `InputImage.note` says in one line what was taken.
+    greys of more than 8 bits, `InputImage.note` says in one line which of them are shown.
 
     Args:
         source: a path, a URL such as ``s3://…``, the bytes of an image file, a Pillow image of any
@@ -218,7 +217,7 @@ def _image(decoded: Decoded, name: str, data: bytes = b"") -> InputImage:
     digest = hashlib.blake2b(repr(pixels.shape).encode(), digest_size=16)
     digest.update(pixels.data)
     digest.update(animation)
-    return InputImage(pixels, name, digest.hexdigest(), animation, decoded.taken.note)
+    return InputImage(pixels, name, digest.hexdigest(), animation, decoded.selection.note)
 
 
 def _bytes_of(path: Path) -> bytes:

@@ -41,7 +41,7 @@ from hookviz.explaining.pruning.pruned_network import (
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.parameters import LayerChoice, OneOf, RealNumber, WholeNumber
-from hookviz.models.checkpoints.writing import SUFFIX, weights_bytes
+from hookviz.models.checkpoints.files import SUFFIX, weights_bytes
 from hookviz.types import Model
 from hookviz.wording import number
 

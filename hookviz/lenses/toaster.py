@@ -46,8 +46,7 @@ from hookviz.lenses.contract.parameters import (
     WholeNumber,
 )
 from hookviz.lenses.contract.shared_choices import steps_choice
-from hookviz.outputs.answer import Reading
-from hookviz.outputs.declaration import LOGITS
+from hookviz.outputs.answer import LOGITS, Reading
 from hookviz.types import Model, Pixels
 
 _EVERY = 0.12  # seconds between two pictures on the way

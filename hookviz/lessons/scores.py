@@ -21,8 +21,7 @@ from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.language.naming import class_label
 from hookviz.language.saying import localised, say, sentences
 from hookviz.lessons.part import LessonScene
-from hookviz.outputs.answer import Reading
-from hookviz.outputs.declaration import LOGITS
+from hookviz.outputs.answer import LOGITS, Reading
 from hookviz.types import LayerInfo, Model, ModelInput
 
 Floats = NDArray[np.float64]

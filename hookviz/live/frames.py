@@ -30,7 +30,7 @@ from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.held_scale import Held, scale_of
 from hookviz.errors import HookVizError, ImageError, shorten
-from hookviz.explorer.look import Look
+from hookviz.explorer.rendering import Look
 from hookviz.hooking.channels_last import faster_model, lay_out
 from hookviz.images import formats, reading
 from hookviz.language.catalogs import ENGLISH

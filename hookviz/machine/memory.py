@@ -66,9 +66,9 @@ class Memory:
 
 
 def own_memory(megabytes: int = 0, processes: int = 1) -> Memory:
-    """Return what this process may use: `megabytes`, its control group's bound, or the machine.
+    """Return the memory of this process: `megabytes`, its control group's bound, or the machine.
 
-    Of the three the least counts, so a wrong number can't ask for more than there is. The machine
+    The least of the three counts, so a wrong number can't ask for more than there is. The machine
     and the control group are shared equally by that many processes.
     """
     bounds = [Memory((machine_bytes() or _UNKNOWN) // processes, resident)]
@@ -168,9 +168,12 @@ class MemoryGroup:
 
 def memory_group(root: Path = _CGROUP_ROOT, listing: Path = _CGROUP_LISTING) -> MemoryGroup | None:
     """Return the group with the least memory among this process's and those above; None without."""
+    v2 = _folders(root, _path_of("", listing))
+    v1 = _folders(root / "memory", _path_of("memory", listing))
+    v1_files = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
     groups = [
-        *_memory_v2(_folders(root, _path_of("", listing))),
-        *_memory_v1(_folders(root / "memory", _path_of("memory", listing))),
+        *_groups(v2, "memory.max", "memory.current", "inactive_file"),
+        *_groups(v1, *v1_files),
     ]
     return min(groups, key=lambda group: group.limit, default=None)
 
@@ -207,25 +210,14 @@ def _folders(top: Path, path: str) -> Iterator[Path]:
                 yield top / part
 
 
-def _memory_v2(folders: Iterator[Path]) -> Iterator[MemoryGroup]:
+def _groups(
+    folders: Iterator[Path], limit_file: str, use_file: str, reclaimable: str
+) -> Iterator[MemoryGroup]:
+    """Yield the groups with a bound; ``max`` or a huge number stands for none."""
     for folder in folders:
-        limit = _read(folder / "memory.max")
-        if limit.isdigit():  # "max" stands for no bound
-            yield MemoryGroup(
-                int(limit), folder / "memory.current", folder / "memory.stat", "inactive_file"
-            )
-
-
-def _memory_v1(folders: Iterator[Path]) -> Iterator[MemoryGroup]:
-    for folder in folders:
-        limit = _read(folder / "memory.limit_in_bytes")
-        if limit.isdigit() and int(limit) < 1 << 60:  # a huge number stands for no bound
-            yield MemoryGroup(
-                int(limit),
-                folder / "memory.usage_in_bytes",
-                folder / "memory.stat",
-                "total_inactive_file",
-            )
+        limit = _read(folder / limit_file)
+        if limit.isdigit() and int(limit) < 1 << 60:
+            yield MemoryGroup(int(limit), folder / use_file, folder / "memory.stat", reclaimable)
 
 
 def _read(file: Path) -> str:

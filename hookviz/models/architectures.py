@@ -1,4 +1,4 @@
-"""Build the architecture of a catalog name, and answer what belongs to it by itself."""
+"""Build the architecture of a catalog name, without or with its heads for training."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -67,7 +67,7 @@ def preprocess(name: str) -> Preprocess | Callable[[Image.Image], Tensor]:
 
 @contextmanager
 def same_random_numbers() -> Iterator[None]:
-    """Draw the same random numbers in every such block, and disturb nobody else's generator."""
+    """Draw the same random numbers in every such block; the global generator is not touched."""
     with _seeding, torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield

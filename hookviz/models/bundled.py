@@ -28,7 +28,7 @@ class BundledNetwork:
         name: in the catalog.
         title: on the screen.
         trained_on: the data, in a few words.
-        image_kind: what it was trained on, ``"photo"`` or ``"drawn"``, as for samples.
+        image_kind: ``"photo"`` or ``"drawn"``, the kind of its training images, as for samples.
         architecture: torchvision's name of it; empty for one whose code is HookViz's own.
         parts: the classes of that own code, in the order of its file; the last is the network.
         categories: a label per class, in the order of its outputs.

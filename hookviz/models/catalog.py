@@ -37,10 +37,10 @@ def described_models() -> tuple[ModelSpec, ...]:
 
 
 def models_at_once(*words: str) -> tuple[ModelSpec, ...]:
-    """Return what `list_models` does, or the described models where that takes seconds.
+    """Return `list_models`, or the described models where that would take seconds.
 
-    It takes seconds until timm is imported, and is waited for where one of `words`, a model's title
-    or a family from a link, begins with that source's name.
+    The first import of timm takes seconds. The call waits for it where one of `words`, a model's
+    title or a family from a link, begins with that source's name.
     """
     slow = tuple(source.name for source in SOURCES if not source.is_listed())
     waits = any(word.startswith(slow) for word in words)
@@ -68,9 +68,9 @@ def first_model() -> ModelSpec:
     Raises:
         UnknownModelError: the setting names none of the catalog's; the error names the nearest.
     """
-    asked = settings().start
-    wanted = find_model(asked) if asked else None
-    return wanted if wanted and wanted.on_disk else find_model(DEFAULT)
+    name = settings().start
+    model = find_model(name) if name else None
+    return model if model and model.on_disk else find_model(DEFAULT)
 
 
 def is_on_disk(name: str) -> bool:

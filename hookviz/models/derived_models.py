@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.errors import ModelError, SettingError, UnknownModelError, shorten
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.hooking.edits import as_edit
 from hookviz.hooking.forward_pass import private_replica
 from hookviz.hooking.network_state import is_shared, share
@@ -28,7 +28,7 @@ _MOST_NAMED = 3  # layers in a title
 
 
 def edited(model: Model | nn.Module, edits: Mapping[Any, Any], *, exclude: Layers = ()) -> Model:
-    """Return the model with layers edited in each of its passes; the given one stays as it is.
+    """Return the model with layers edited in each of its passes; the original is unchanged.
 
     So all that takes a model takes edits: captures, lenses, `attention`, `extract_features`,
     `patch`, the explorer. The network is shared, and nobody else's passes over it are edited. A
@@ -79,9 +79,9 @@ def with_edits(model: Model | nn.Module, edits: Mapping[Any, Any] | None) -> Mod
 
 
 def copied(model: Model) -> Model:
-    """Return the model around a deep copy of its network; a model of the catalog as it is.
+    """Return the model around a deep copy of its network; a model of the catalog itself.
 
-    The copy is what `copy.deepcopy` makes, and nothing in it is put right.
+    The copy is that of `copy.deepcopy`, without corrections.
 
     Raises:
         ModelError: the network can't be copied.
@@ -115,10 +115,10 @@ def _deep_copy(model: Model, network: nn.Module) -> nn.Module:
 
 @torch.inference_mode(mode=False)  # its tensors are ordinary ones wherever it is called
 def with_tensors(model: Model, tensors: Mapping[str, Tensor]) -> Model:
-    """Return the model with other parameters and buffers, by name; the given one stays as it is.
+    """Return the model with other parameters and buffers, by name; the original is unchanged.
 
-    A network of the catalog gets modules of its own, which share what is not replaced. Of a network
-    of one's own the tensors are put in for the length of each pass, under its lock.
+    A network of the catalog gets modules of its own, which share the other tensors. In a person's
+    own network the tensors are replaced during each pass, under its lock.
     """
     network = model.network
     named = dict((*nn.Module.named_parameters(network), *nn.Module.named_buffers(network)))
@@ -126,7 +126,7 @@ def with_tensors(model: Model, tensors: Mapping[str, Tensor]) -> Model:
     if not is_shared(network):
         return replace(model, replaced={**model.replaced, **changed})
     by_id = {id(named[name]): values for name, values in changed.items()}
-    replica = share(replicas.replicate(network, lambda own: by_id.get(id(own), own)))
+    replica = share(network_state.replicate(network, lambda own: by_id.get(id(own), own)))
     return replace(model, network=replica, fixed_digest=weights_digest(replica))
 
 
@@ -164,7 +164,7 @@ def untrained(model: Model) -> Model:
         )
     network = _of_catalog(model)
     if network is None:
-        return replace(with_tensors(model, _drawn_again(model)), weights="random")
+        return replace(with_tensors(model, _redraw(model)), weights="random")
     example = next(iter(model.network.parameters()), None)
     if example is not None:
         network.to(example.device, example.dtype)
@@ -183,10 +183,10 @@ def _of_catalog(model: Model) -> nn.Module | None:
     return networks.with_random_weights(spec, architectures.classes_of(spec.name, model.network))
 
 
-def _drawn_again(model: Model) -> dict[str, Tensor]:
-    """Return each parameter and buffer by name as `reset_parameters` draws it, in copies."""
+def _redraw(model: Model) -> dict[str, Tensor]:
+    """Return a copy of each parameter and buffer by name, drawn by `reset_parameters`."""
     before = tensors_of(model)
-    copies = {name: _copy(tensor) for name, tensor in before.items()}
+    copies = {name: _like(tensor, tensor.clone()) for name, tensor in before.items()}
     with (
         private_replica(model) as network,
         replaced_tensors(network, copies),
@@ -197,32 +197,25 @@ def _drawn_again(model: Model) -> dict[str, Tensor]:
             if callable(reset):
                 reset()
         own = (*nn.Module.named_parameters(network), *nn.Module.named_buffers(network))
-        drawn = {name: tensor for name, tensor in own if name in before}
-    # Biases and scales begin as constants, and may well be what they were.
-    kept = [
+        redrawn = {name: tensor for name, tensor in own if name in before}
+    # Biases and scales start as constants, which may not change.
+    unchanged = [
         name
-        for name, value in drawn.items()
+        for name, value in redrawn.items()
         if isinstance(before[name], nn.Parameter)
         and sum(side > 1 for side in value.shape) > 1
         and torch.equal(value, before[name])
     ]
-    if kept:
-        owner = model.network.get_submodule(kept[0].rpartition(".")[0])
+    if unchanged:
+        owner = model.network.get_submodule(unchanged[0].rpartition(".")[0])
         raise ModelError(
             say(
                 "{name!r} of {model} can't be drawn anew: {kind} has no reset_parameters, or it "
                 "leaves that as it is. Give the class one, or compare with a copy of the network "
                 "that you have made yourself and not trained.",
-                name=shorten(kept[0]),
+                name=shorten(unchanged[0]),
                 model=model.title,
                 kind=type(owner).__name__,
             )
         )
-    return drawn
-
-
-def _copy(tensor: Tensor) -> Tensor:
-    values = tensor.detach().clone()
-    if isinstance(tensor, nn.Parameter):
-        return nn.Parameter(values, requires_grad=tensor.requires_grad)
-    return values
+    return redrawn

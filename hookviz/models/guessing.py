@@ -1,7 +1,8 @@
-"""Say which input a network takes: by what it says of itself, else by which inputs run through it.
+"""Guess the input shape of a network.
 
-timm's networks, those of Hugging Face and convolutions say it. Where a pass of that size fails, a
-search tries the usual ones on zeros.
+1. Read it from the network: timm's and Hugging Face's state it, convolutions state channels.
+2. Where a pass of that shape fails, try the usual shapes on zeros.
+3. Else search the side at which the first linear layer gets as many numbers as it takes.
 """
 
 import math
@@ -63,14 +64,14 @@ def stated_input(network: nn.Module) -> Guess:
     if isinstance(own, dict) and {"input_size", "mean", "std"} <= own.keys():
         channels, height, width = own["input_size"]
         if len(own["mean"]) == channels and height == width:
-            way = own.get("interpolation", "bilinear")
+            mode = own.get("interpolation", "bilinear")
             return Guess(
                 Preprocess(
                     resize=math.floor(height / own.get("crop_pct", 1.0)),
                     crop=height,
                     mean=tuple(own["mean"]),
                     std=tuple(own["std"]),
-                    interpolation=way if way in ("bilinear", "bicubic") else "bilinear",
+                    interpolation=mode if mode in ("bilinear", "bicubic") else "bilinear",
                 )
             )
     config = getattr(network, "config", None)
@@ -192,9 +193,9 @@ class _Probe:
         return second_best
 
     def searched(self) -> tuple[int, ...] | None:
-        """Return the shape, of sides of any length, at which a linear layer gets what it takes.
+        """Return the shape, of any side, at which the first linear layer fits.
 
-        Of several sides the one that is most often even, as pooling drops what is odd.
+        Of several sides the one with the most factors 2, as pooling drops odd rows.
         """
         if isinstance(self._first, nn.Conv1d | nn.Conv3d):
             return None
@@ -220,9 +221,9 @@ class _Probe:
 
         def see(call: hooks.Call) -> None:
             numbers = next((part for _, part in hooks.tensors_in(call.inputs)), None)
-            taken = self._linears[call.layer].in_features
-            if numbers is not None and numbers.ndim == 2 and numbers.shape[1] != taken:
-                wrong.append(numbers.shape[1] - taken)
+            expected = self._linears[call.layer].in_features
+            if numbers is not None and numbers.ndim == 2 and numbers.shape[1] != expected:
+                wrong.append(numbers.shape[1] - expected)
                 raise hooks.StopForward
 
         with hooks.before(self._network, self._linears, see):

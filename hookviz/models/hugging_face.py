@@ -4,7 +4,6 @@ No code of a repository runs: transformers' own classes are filled from safetens
 """
 
 import json
-from collections.abc import Iterator
 from functools import lru_cache
 from importlib.util import find_spec
 from math import nan, prod
@@ -54,7 +53,7 @@ def load(name: str, *, random: bool = False) -> tuple[nn.Module, Any]:
         )
     import transformers  # noqa: PLC0415 - takes seconds, and few have it
 
-    where = _place(name)
+    where = _repository_or_folder(name)
     is_here = Path(where).is_dir() or name in {spec.name for spec in cached_models()}
     options = {"local_files_only": is_here, "trust_remote_code": False}
     try:
@@ -79,7 +78,7 @@ def load(name: str, *, random: bool = False) -> tuple[nn.Module, Any]:
 
 
 def short_name(name: str) -> str:
-    """Return what a network is called: of a folder its own name, as paths are nobody's business."""
+    """Return the display name of a network; of a folder the last part, as paths are private."""
     folder = Path(name.removeprefix(PREFIX)).expanduser()
     return folder.resolve().name if folder.is_dir() else name
 
@@ -90,10 +89,14 @@ def cached_models() -> tuple[ModelSpec, ...]:
         return ()
     from huggingface_hub import constants  # noqa: PLC0415 - transformers brings it
 
-    return tuple(filter(None, map(_spec, _snapshots(Path(constants.HF_HUB_CACHE)))))
+    listed = []
+    for reference in sorted(Path(constants.HF_HUB_CACHE).glob("models--*/refs/main")):
+        commit = reference.read_text("utf-8").strip()  # of the newest files
+        listed.append(_spec(reference.parents[1] / "snapshots" / commit))
+    return tuple(filter(None, listed))
 
 
-def _place(name: str) -> str:
+def _repository_or_folder(name: str) -> str:
     """Return the repository's name, or the path of a folder that is there."""
     where = name.removeprefix(PREFIX).strip()
     folder = Path(where).expanduser()
@@ -122,17 +125,11 @@ def _kind(transformers: Any, config: Any) -> Any:
 
 
 def _untrained(kind: Any, config: Any) -> nn.Module:
-    taken = getattr(kind, "config_class", type(config))
-    config = config if isinstance(config, taken) else config.vision_config
+    expected = getattr(kind, "config_class", type(config))
+    config = config if isinstance(config, expected) else config.vision_config
     with same_random_numbers():
         network: nn.Module = getattr(kind, "from_config", kind)(config)
     return network
-
-
-def _snapshots(cache: Path) -> Iterator[Path]:
-    """Yield the folder of each repository's newest files."""
-    for reference in sorted(cache.glob("models--*/refs/main")):
-        yield reference.parents[1] / "snapshots" / reference.read_text("utf-8").strip()
 
 
 @lru_cache(maxsize=1000)  # a snapshot is of one commit

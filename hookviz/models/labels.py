@@ -26,13 +26,13 @@ _SECONDS = 10  # that a file of that size may take behind the wall
 def read_labels(source: Path | bytes, name: str = "") -> tuple[str, ...]:
     """Read a label per class, in the order of the network's outputs.
 
-    Bytes that somebody sends are read behind the wall where it is up.
+    Uploaded bytes are read behind the wall where it is up.
 
     Args:
         source: a text file with a label per line (a number that counts them, or a synset's code,
             is left out), or JSON: a list, ``{"0": "cat"}``, ``{"cat": 0}`` or Keras's
             ``{"0": ["n02123045", "tabby"]}``; also as ``id2label`` or ``classes`` in a larger one.
-        name: what to call it in errors; the path's name by default.
+        name: of the file, for errors; the path's name by default.
 
     Raises:
         WeightsError: it can't be read, or its numbers are not 0, 1, 2 and so on.

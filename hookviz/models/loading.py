@@ -15,13 +15,12 @@ from hookviz.hooking.network_state import share
 from hookviz.language.saying import joined, say
 from hookviz.models import architectures, catalog, hugging_face, networks
 from hookviz.models.catalog import source_of
-from hookviz.models.checkpoints.reading import read_checkpoint, read_state_dict
-from hookviz.models.checkpoints.unwrapping import StateDict
+from hookviz.models.checkpoints.files import StateDict, read_checkpoint, read_state_dict
 from hookviz.models.fetching import downloads
 from hookviz.models.labels import read_labels
-from hookviz.models.state_dict_keys import network_names
+from hookviz.models.networks import network_names
 from hookviz.models.wrapping import wrap
-from hookviz.outputs.declaration import BOXES, LOGITS, MAPS, Output
+from hookviz.outputs.answer import BOXES, LOGITS, MAPS, Output
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelSpec
 from hookviz.weights_digest import weights_digest
@@ -95,10 +94,10 @@ def load_model(
         network, origin = _pretrained(spec, progress), "pretrained"
     else:
         path = path_of(weights)
-        found = read_checkpoint(path, key=key)
-        network = networks.with_weights(spec, found.tensors, shorten(path.name))
+        checkpoint = read_checkpoint(path, key=key)
+        network = networks.with_weights(spec, checkpoint.tensors, shorten(path.name))
         model = _as_model(spec, network, path.name, labels, on_device, half=half)
-        note = _others_in(spec, found, path.name) if key is None else ""
+        note = _others_in(spec, checkpoint, path.name) if key is None else ""
         return replace(model, weights_note=note)
     if key is not None:
         raise WeightsError(
@@ -122,7 +121,7 @@ def load_checkpoint(
     Args:
         name: the architecture, one of `list_models`.
         data: the file's bytes.
-        file_name: what the person calls it.
+        file_name: the person's name of the file.
         labels: as for `load_model`.
         device: as for `load_model`.
         half: as for `load_model`.
@@ -132,24 +131,24 @@ def load_checkpoint(
     """
     spec = catalog.find_model(name)
     on_device = find_device(device, half=half)
-    found = read_checkpoint(data, file_name)
-    network = networks.with_weights(spec, found.tensors, shorten(file_name))
+    checkpoint = read_checkpoint(data, file_name)
+    network = networks.with_weights(spec, checkpoint.tensors, shorten(file_name))
     model = _as_model(spec, network, file_name, labels, on_device, half=half)
-    return replace(model, weights_note=_others_in(spec, found, file_name))
+    return replace(model, weights_note=_others_in(spec, checkpoint, file_name))
 
 
-def _others_in(spec: ModelSpec, found: StateDict, name: str) -> str:
-    """Say which of several networks in a file was taken, and how to get another; else nothing."""
-    taken, *others = network_names(spec.name, found.tensors) or ("",)
+def _others_in(spec: ModelSpec, checkpoint: StateDict, name: str) -> str:
+    """Return the note on several networks in a file: the loaded one, and the others' keys."""
+    loaded, *others = network_names(spec.name, checkpoint.tensors) or ("",)
     if not others:
-        taken, others = found.key, list(found.others)
+        loaded, others = checkpoint.key, list(checkpoint.others)
     if not others:
         return ""
     return say(
         "{file} holds several sets of weights: {taken} was taken. load_model(…, key={other!r}) "
         "takes another; there are {others}.",
         file=shorten(name),
-        taken=shorten(repr(taken)) if taken else say("the one at its top"),
+        taken=shorten(repr(loaded)) if loaded else say("the one at its top"),
         other=shorten(others[0]),
         others=joined(shorten(repr(each), 40) for each in others[:5]),
     )
@@ -250,25 +249,22 @@ def _as_model(
     classes = architectures.classes_of(spec.name, network)
     network.eval().requires_grad_(False).to(device, torch.float16 if half else None)
     share(network)
+    if labels is None:
+        own = architectures.categories(spec.name)
+        categories = own if len(own) == classes else ()
+    else:
+        categories = _read_labels(labels, classes)
     return Model(
         name=spec.name,
         title=spec.title,
         network=network,
         fixed_digest=weights_digest(network),
         weights=origin,
-        categories=_categories(spec.name, classes, labels),
+        categories=categories,
         preprocess=architectures.preprocess(spec.name),
         min_size=spec.min_size,
         output=Output(_OUTPUTS.get(spec.task, LOGITS), is_said=False),
     )
-
-
-def _categories(name: str, classes: int, labels: Labels | None) -> tuple[str, ...]:
-    """Return the labels given, or else the data set's own if these are as many as the classes."""
-    if labels is None:
-        own = architectures.categories(name)
-        return own if len(own) == classes else ()
-    return _read_labels(labels, classes)
 
 
 def _read_labels(labels: Labels, classes: int) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Declare what a source of models is: how its models are listed, built and filled with weights."""
+"""Declare a source of models: how its models are listed, built and filled with weights."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ScriptCalls:
         create: the function that builds it, of the name there and, if asked, ``num_classes=``.
         pretrained: the options of `create` for pretrained weights.
         steps: the lines that make ``values``, the normalised ``(C, H, W)``, of ``image``.
-        mean: what stands in the script for the mean of each channel after `steps`.
+        mean: expression for the mean of each channel after `steps`.
         std: likewise for the standard deviation.
     """
 
@@ -37,7 +37,7 @@ class ModelSource:
     by exactly one of `weights_file`, `weights_url` and `build_pretrained`.
 
     Attributes:
-        name: what it is called; a library that scripts import has its name.
+        name: of the source; of a library its import name.
         prefix: how its names in the catalog begin; empty for none.
         owns: whether a name is one of its names.
         specs: its catalog entries, in the order in which they are listed.

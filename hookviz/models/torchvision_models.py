@@ -61,10 +61,10 @@ def specs() -> tuple[ModelSpec, ...]:
     listed = [_spec(name) for name in _names()]
     tasks = list(_TASKS)
 
-    def place(spec: ModelSpec) -> tuple[int, str, int]:
+    def sort_key(spec: ModelSpec) -> tuple[int, str, int]:
         return tasks.index(spec.task), spec.family.casefold(), spec.parameters
 
-    return tuple(sorted(listed, key=place))
+    return tuple(sorted(listed, key=sort_key))
 
 
 def categories(name: str) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def min_size(name: str) -> int:
 
 @cache
 def task(name: str) -> str:
-    """Return what the model was trained for, as `ModelSpec.task` has it."""
+    """Return the task of the model, as in `ModelSpec.task`."""
     return next(
         each for each, module in _TASKS.items() if name in models.list_models(module=module)
     )
@@ -96,8 +96,8 @@ def preprocess(name: str) -> Preprocess:
         return Preprocess(side, side, mean=tuple(steps.mean), std=tuple(steps.std))
     frames = 0
     if task(name) == "video":  # which tells how many frames it was measured on in words alone
-        found = re.search(r"`clip_len=(\d+)`", _weights(name).meta["_docs"])
-        frames = min(_MOST_FRAMES, int(found[1])) if found else _MOST_FRAMES
+        match = re.search(r"`clip_len=(\d+)`", _weights(name).meta["_docs"])
+        frames = min(_MOST_FRAMES, int(match[1])) if match else _MOST_FRAMES
     return Preprocess(
         resize=steps.resize_size[0],
         crop=steps.crop_size[0],
@@ -129,7 +129,7 @@ def build(name: str, classes: int, *, training_heads: bool = False) -> nn.Module
 
 
 def builder_options(name: str, *, training_heads: bool) -> dict[str, Any]:
-    """Return what a builder has to be told for a network without weights, beside its classes."""
+    """Return the options of a builder for a network without weights, beside its classes."""
     options: dict[str, Any] = {}
     if task(name) in {"segmentation", "detection"}:
         options |= {"weights_backbone": None}
@@ -141,10 +141,6 @@ def builder_options(name: str, *, training_heads: bool) -> dict[str, Any]:
     elif _class_of(name) is models.VisionTransformer and min_size(name) != _VIT_SIDE:
         options = {"image_size": min_size(name)}  # it has an embedding for each patch
     return options
-
-
-def _weights_url(name: str) -> str:
-    return str(_weights(name).url)
 
 
 @cache
@@ -228,5 +224,5 @@ SOURCE = ModelSource(
     categories=categories,
     preprocess=preprocess,
     has_training_heads=has_training_heads,
-    weights_url=_weights_url,
+    weights_url=lambda name: str(_weights(name).url),
 )

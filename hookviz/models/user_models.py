@@ -1,6 +1,10 @@
-"""Keep the networks that whoever starts HookViz brings along, by name or from Python.
+"""Build and list the networks that whoever starts HookViz brings along: from Python or a file.
 
-A browser can't name code. What runs here is what the person at the keyboard named.
+A browser can't name code: only the person at the keyboard names what runs here.
+
+A file that ``torch.export.save`` wrote holds one flat graph; `torch.export.unflatten` gives the
+layers back as modules. Convolutions become torch's own, since everything here knows a conv layer by
+its class.
 """
 
 import importlib
@@ -9,17 +13,103 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.export.unflatten import InterpreterModule
 
 from hookviz.errors import ModelError, nearest_names, shorten
 from hookviz.language.saying import mark, say
 from hookviz.models import hugging_face
-from hookviz.models.exported import is_file, load_exported
 from hookviz.models.loading import load_model
-from hookviz.models.wrapping import wrap
+from hookviz.models.wrapping import Example, wrap
 from hookviz.settings import settings
 from hookviz.types import Model, ModelSpec
+
+PROGRAM_SUFFIX = ".pt2"
+_SCRIPTS = (".ts", ".torchscript", ".ptl")
+_CONVS = {"conv1d": nn.Conv1d, "conv2d": nn.Conv2d, "conv3d": nn.Conv3d}
+
+
+def is_program_file(name: str) -> bool:
+    """Return whether a model is named by a file of a program, such as ``net.pt2``."""
+    return Path(name).suffix.casefold() in (PROGRAM_SUFFIX, *_SCRIPTS)
+
+
+def load_exported(path: Path) -> tuple[nn.Module, Example | None]:
+    """Load the module of an exported program, and the inputs that it was exported with, if kept.
+
+    A program is code, so take only a file that you trust.
+
+    Raises:
+        ModelError: it can't be read, or is TorchScript.
+    """
+    if path.suffix.casefold() in _SCRIPTS:
+        raise ModelError(
+            say(
+                "{path} is TorchScript, whose layers run outside of Python where no hook "
+                "sees them; export the module that it was made from with torch.export.save, "
+                "as .pt2.",
+                path=path.name,
+            )
+        )
+    if not path.is_file():
+        raise ModelError(say("There is no file {path}.", path=shorten(str(path))))
+    try:
+        program = torch.export.load(path)
+        module: nn.Module = torch.export.unflatten(program)
+    except Exception as error:  # a damaged or foreign file can raise anything
+        why = shorten(str(error).partition("\n")[0], 200) or type(error).__name__
+        raise ModelError(
+            say("{path} is no program of torch.export: {reason}", path=path.name, reason=why)
+        ) from error
+    for name, part in list(module.named_modules()):
+        conv = _conv_of(part) if isinstance(part, InterpreterModule) else None
+        if conv is not None:
+            inside, _, last = name.rpartition(".")
+            setattr(module.get_submodule(inside), last, conv)
+    positional, named = program.example_inputs or ((), {})
+    positional = tuple(  # one image of a batch; a program that takes only whole batches says so
+        part[:1] if isinstance(part, Tensor) and part.ndim > 2 else part for part in positional
+    )
+    return module, (named if named and not positional else positional) or None
+
+
+def _conv_of(part: InterpreterModule) -> nn.Module | None:
+    """Return the convolution that a module's graph consists of, with its very weights, or None."""
+    graph = part.graph
+    calls = [node for node in graph.nodes if node.op == "call_function"]
+    inputs = [node for node in graph.nodes if node.op == "placeholder"]
+    if len(calls) != 1 or len(inputs) != 1:
+        return None
+    kind: Any = _CONVS.get(str(getattr(calls[0].target, "__name__", "")).partition(".")[0])
+    if kind is None or calls[0].args[0] is not inputs[0]:
+        return None
+    names = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
+    kwargs: dict[str, Any] = dict(zip(names, calls[0].args, strict=False)) | calls[0].kwargs
+    weight = part.get_parameter(kwargs["weight"].target)
+    bias = kwargs.get("bias")
+    groups = kwargs.get("groups", 1)
+    options: dict[str, Any] = {
+        key: value if isinstance(value, str) else tuple(value)
+        for key, value in kwargs.items()
+        if key in ("stride", "padding", "dilation")
+    }
+    with torch.device("meta"):
+        conv: nn.Module = kind(
+            weight.shape[1] * groups,
+            weight.shape[0],
+            tuple(weight.shape[2:]),
+            groups=groups,
+            bias=bias is not None,
+            **options,
+        )
+    conv.weight = weight
+    if bias is not None:
+        conv.bias = part.get_parameter(bias.target)
+    return conv
+
 
 FAMILY = mark("Your own")
 
@@ -49,7 +139,7 @@ def models() -> Mapping[str, Model]:
 def specs() -> tuple[ModelSpec, ...]:
     """Return an entry for each model added so far, and for each that the owner lists from a cache.
 
-    What is not here, no page loads, whatever a link names.
+    A page loads no other network, not even one named by a link.
     """
     cached = hugging_face.cached_models() if settings().hugging_face else ()
     return (*map(spec, models().values()), *cached)
@@ -93,7 +183,7 @@ def build(path: str) -> Model:
     """
     if hugging_face.owns(path):
         return load_model(path)
-    if is_file(path):
+    if is_program_file(path):
         file = Path(path).expanduser()
         program, example = load_exported(file)
         return wrap(program, name=file.stem, example=example)
@@ -150,10 +240,10 @@ def build(path: str) -> Model:
 
 
 def _reason(error: BaseException) -> str:
-    """Say what a person's own code raised, and in which line of which file."""
-    said = shorten(" ".join(str(error).split()), 200).rstrip(".")
+    """Return the exception of a person's own code in words, with its file and line."""
+    message = shorten(" ".join(str(error).split()), 200).rstrip(".")
     if isinstance(error, SyntaxError | ImportError):
-        return said or type(error).__name__  # it names the file, or the module, by itself
+        return message or type(error).__name__  # it names the file, or the module, by itself
     frames = traceback.extract_tb(error.__traceback__)
     where = (
         say(
@@ -165,4 +255,4 @@ def _reason(error: BaseException) -> str:
         else ""
     )
     kind = type(error).__name__
-    return f"{kind}: {said}{where}" if said else f"{kind}{where}"
+    return f"{kind}: {message}{where}" if message else f"{kind}{where}"

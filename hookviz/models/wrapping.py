@@ -1,12 +1,15 @@
 """Wrap a person's own module as a `Model`: name its input, its labels, and what it is called.
 
-A module whose layers no hook can see is refused, with what to do instead. What the network's output
-means is stated by its last layer, or by the library that it is from.
+A module whose layers no hook can see is refused, with advice. The meaning of the network's output
+is stated by its last layer, or by the library that it is from. A network of several inputs is
+called with the image alone, the others as an example gave them.
 """
 
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from dataclasses import replace
-from typing import Any, NoReturn
+import secrets
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NoReturn, TypeAlias
 from weakref import ref
 
 import torch
@@ -17,10 +20,10 @@ from torch.nn.parameter import is_lazy
 from torch.utils.weak import WeakIdKeyDictionary
 
 from hookviz.errors import ModelError, shorten
+from hookviz.hooking import hooks
 from hookviz.hooking.modules import network_of
-from hookviz.images.processors import as_function
-from hookviz.language.saying import say
-from hookviz.models.adapter import Example, example_input
+from hookviz.images.preprocess import as_function
+from hookviz.language.saying import joined, say
 from hookviz.models.guessing import (
     Guess,
     guess_of,
@@ -29,7 +32,7 @@ from hookviz.models.guessing import (
     stated_input,
     stated_labels,
 )
-from hookviz.outputs.declaration import (
+from hookviz.outputs.answer import (
     BOXES,
     EMBEDDING,
     LOGITS,
@@ -42,6 +45,110 @@ from hookviz.outputs.declaration import (
     as_output,
 )
 from hookviz.types import Model, Preprocess
+from hookviz.wording import times
+
+Example: TypeAlias = tuple[Any, ...] | list[Any] | Mapping[str, Any]
+"""Positional arguments of a network's ``forward``, or those that are given by name."""
+
+_DIMENSIONS = (4, 5, 3)  # of an image, a volume or sound with the batch; likeliest first
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleInput:
+    """Arguments of a network, one of which is the image.
+
+    Attributes:
+        arguments: as the example has them.
+        image: the tensor in them whose place every later image takes, with its batch.
+        position: that tensor; or the list around it, for a network that takes a list of images.
+        key: of this example in a cache.
+    """
+
+    arguments: Example
+    image: Tensor
+    position: Tensor | Sequence[Tensor]
+    key: str = field(default_factory=partial(secrets.token_hex, 8))
+
+    def call(self, forward: Callable[..., Any], images: Tensor) -> Any:
+        """Call a network's forward with images in the place of the example's."""
+        filled = self._filled(self.arguments, images)
+        return forward(**filled) if isinstance(filled, Mapping) else forward(*filled)
+
+    def _filled(self, part: Any, images: Tensor) -> Any:
+        if part is self.position:
+            return images if isinstance(part, Tensor) else [*images]
+        if isinstance(part, Tensor):
+            return part.to(images.device, copy=True)
+        if isinstance(part, Mapping):
+            return {key: self._filled(value, images) for key, value in part.items()}
+        if isinstance(part, tuple | list):
+            several = [self._filled(value, images) for value in part]
+            return type(part)(*several) if hasattr(part, "_fields") else type(part)(several)
+        return part
+
+
+def example_input(example: Example) -> ExampleInput:
+    """Find an example's image: its first float tensor of ``(1, C, H, W)``.
+
+    Or else of ``(1, C, D, H, W)``, or else a list of one ``(C, H, W)``, or else of ``(1, C, L)``.
+
+    Raises:
+        ModelError: the example has no such tensor.
+    """
+    if not isinstance(example, tuple | list | Mapping):
+        raise ModelError(
+            say(
+                "example={name} is neither a tuple of positional arguments nor a dict of "
+                "arguments by name; for one tensor write example=(tensor,).",
+                name=shorten(repr(type(example).__name__)),
+            )
+        )
+    tensors = [tensor for _, tensor in hooks.tensors_in(example) if tensor.is_floating_point()]
+    listed = None if any(tensor.ndim in {4, 5} for tensor in tensors) else _list_of_one(example)
+    if listed is not None:
+        return ExampleInput(example, listed[0][None], listed)
+    image = _image([tensor for _, tensor in hooks.tensors_in(example)])
+    return ExampleInput(example, image, image)
+
+
+def _list_of_one(example: Example) -> Sequence[Tensor] | None:
+    """Find a list of one ``(C, H, W)`` tensor, as torchvision's detectors take it."""
+    parts: Iterable[Any] = example.values() if isinstance(example, Mapping) else example
+    for part in parts:
+        if isinstance(part, list | tuple) and len(part) == 1 and not hasattr(part, "_fields"):
+            image = part[0]
+            if isinstance(image, Tensor) and image.ndim == 3 and len(image) > 1:
+                return part
+    return None
+
+
+def _image(tensors: list[Tensor]) -> Tensor:
+    for dimensions in _DIMENSIONS:
+        for tensor in tensors:
+            if tensor.ndim == dimensions and tensor.is_floating_point():
+                if len(tensor) == 1:
+                    return tensor
+                raise ModelError(
+                    say(
+                        "The example's image is {shape}, {count} images; give an example of "
+                        "one, (1, C, H, W), or [tensor] of (C, H, W) where the network takes a "
+                        "list.",
+                        shape=times(tensor.shape),
+                        count=len(tensor),
+                    )
+                )
+    contents = joined(
+        say("{shape} of {dtype}", shape=times(tensor.shape), dtype=tensor.dtype)
+        for tensor in tensors
+    )
+    raise ModelError(
+        say(
+            "The example has no image in it ({contents}); one argument has to be a float "
+            "tensor of (1, C, H, W), or of (1, C, D, H, W) or (1, C, L).",
+            contents=contents or say("no tensor at all"),
+        )
+    )
+
 
 _wrapped: MutableMapping[nn.Module, ref[Model]] = WeakIdKeyDictionary()
 _QUANTISED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.nn.quantized")
@@ -76,7 +183,7 @@ _FAMILIES = {
 
 
 def as_model(network: nn.Module | Model) -> Model:
-    """Return a `Model`: the one given, or one around a module; the same while somebody keeps it.
+    """Return the `Model` itself, or one around a module; the same one while it is referenced.
 
     Raises:
         ModelError: it is neither, or a module that `wrap` refuses.
@@ -157,7 +264,14 @@ def wrap(
     torch.Size([8, 62, 62])
     """
     labels = _labels(categories)
-    preprocess = as_function(_either(preprocess, processor))
+    if preprocess is not None and processor is not None:
+        raise ModelError(
+            say(
+                "preprocess= and processor= are two names for one thing: give the image processor "
+                "as either, and leave the other out."
+            )
+        )
+    preprocess = as_function(processor if preprocess is None else preprocess)
     if isinstance(module, Model):
         if example is not None or train:
             raise ModelError(
@@ -178,14 +292,14 @@ def wrap(
     network = network_of(module)
     _refuse_unsuitable(network)
     kind = type(network).__name__
-    given = None if example is None else example_input(example)
-    if given is not None:
-        guess = guess_of(tuple(given.image.shape[1:]), as_values=normalises_itself(network))
+    own_example = None if example is None else example_input(example)
+    if own_example is not None:
+        guess = guess_of(tuple(own_example.image.shape[1:]), as_values=normalises_itself(network))
     elif isinstance(preprocess, Preprocess):
         guess = Guess(preprocess)
     else:
         guess = stated_input(network)
-    if given is None and next(network.children(), None) is None:
+    if own_example is None and next(network.children(), None) is None:
         network = nn.Sequential(network).train(network.training)
     return Model(
         name=name or kind,
@@ -196,24 +310,12 @@ def wrap(
         categories=labels or stated_labels(network),
         preprocess=preprocess or guess.preprocess,
         input_shape=guess.input_shape(preprocess or guess.preprocess),
-        is_guessed=given is None and not isinstance(preprocess, Preprocess),
+        is_guessed=own_example is None and not isinstance(preprocess, Preprocess),
         train=train,
-        example=given,
+        example=own_example,
         output=stated_output(network) if output is None else as_output(output),
         read=read,
     )
-
-
-def _either(preprocess: Any, processor: Any) -> Any:
-    """Return the preprocessing, under whichever of its two names it is given."""
-    if preprocess is not None and processor is not None:
-        raise ModelError(
-            say(
-                "preprocess= and processor= are two names for one thing: give the image processor "
-                "as either, and leave the other out."
-            )
-        )
-    return processor if preprocess is None else preprocess
 
 
 def _labels(categories: Sequence[str]) -> tuple[str, ...]:
@@ -329,7 +431,7 @@ def _refuse_quantised(kind: str, where: str) -> NoReturn:
 
 
 def stated_output(network: nn.Module) -> Output:
-    """Return what the network's output is, as far as it states that, without running it.
+    """Return the meaning of the output that a network states, without running it.
 
     Of Hugging Face's networks by their task and ``config.problem_type``, of timm's by
     ``num_classes``, of torchvision's, segmentation-models-pytorch's and ultralytics' by their
@@ -358,7 +460,7 @@ def _of_library(network: nn.Module, last: nn.Module) -> str:
 
 
 def _of_task(network: nn.Module, config: Any) -> str:
-    """Return what a network of Hugging Face puts out; without a task that is an embedding."""
+    """Return the kind of output of a network of Hugging Face; without a task an embedding."""
     names = [base.__name__ for base in type(network).__mro__]
     task = next((task for task in _TASKS if any(name.endswith(task) for name in names)), None)
     if task is None:

@@ -124,7 +124,7 @@ def _marimo_output(capture: "Capture") -> Any:
 def _explorer(capture: "Capture") -> "ExplorerWidget | None":
     """Return the explorer of a capture; None where there is none, and its table says more."""
     from hookviz.errors import HookVizError  # noqa: PLC0415 - when one is shown, all of it is there
-    from hookviz.explorer.given import model_of  # noqa: PLC0415
+    from hookviz.explorer.subject import model_of  # noqa: PLC0415
 
     if has_widgets():
         from hookviz.notebook.widget import ExplorerWidget  # noqa: PLC0415

@@ -33,11 +33,10 @@ from hookviz.explorer.client_files import (
     colour_variables,
     scope,
 )
-from hookviz.explorer.drawn import drawn
-from hookviz.explorer.given import subject_given
-from hookviz.explorer.layers import Looked, maps, resolve
+from hookviz.explorer.layers import ResolvedView, maps, resolve
 from hookviz.explorer.question import asked_cell, asked_number
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.rendering import render
+from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speaking
@@ -191,7 +190,7 @@ class ExplorerWidget(anywidget.AnyWidget):
         Raises:
             HookVizError: the network, the image or the layer can't be looked at.
         """
-        self._of_image, self._options = partial(subject_given, size=size, whole=whole), options
+        self._of_image, self._options = partial(make_subject, size=size, whole=whole), options
         own = wrap(model, **options)
         frozen, self._is_copied = _frozen_copy(own)
         about = self._of_image(frozen, image)
@@ -209,9 +208,9 @@ class ExplorerWidget(anywidget.AnyWidget):
                 say("{model} has changed since this capture was made.", model=model.title)
             )
         widget = cls.__new__(cls)
-        widget._of_image, widget._options = subject_given, {}
+        widget._of_image, widget._options = make_subject, {}
         frozen, widget._is_copied = _frozen_copy(model)
-        about = subject_given(frozen, capture.model_input)
+        about = make_subject(frozen, capture.model_input)
         engine.keep(replace(capture, digest=frozen.cache_key), about.cache)
         with_maps = {layer.name for layer in about.trace.shown}
         first = next((part.layer for part in capture.activations if part.layer in with_maps), None)
@@ -301,7 +300,7 @@ class ExplorerWidget(anywidget.AnyWidget):
             self._about.cache.clear()
         super().close()
 
-    def _looked(self) -> Looked:
+    def _looked(self) -> ResolvedView:
         return resolve(self._about, self.view)
 
     def _shape(self) -> tuple[int, int, int]:
@@ -393,7 +392,7 @@ class ExplorerWidget(anywidget.AnyWidget):
     def _picture(self) -> dict[str, Any]:
         """Return the tiles on the screen as a picture, which needs no kernel; on white."""
         with speaking(self._language):
-            grid = drawn(replace(self._about, colours=LIGHT), self.view).grid
+            grid = render(replace(self._about, colours=LIGHT), self.view).grid
             picture = grid_sheet(grid, f"{self._about.model.title} · {grid.title}")
         return {"image/png": picture, "text/plain": repr(self)}
 

@@ -1,31 +1,104 @@
-"""Read scores: as probabilities, as a number, or as they are where nobody said what they mean.
+"""Declare the meaning of a network's output, and read its scores: as probabilities or a number.
 
 Every percentage of a class that HookViz writes comes from `Reading.values`, or is a share of the
 pixels.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from hookviz.errors import HookVizError
+from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.language.naming import class_label
-from hookviz.language.saying import joined, say
-from hookviz.outputs.declaration import (
-    BINARY,
-    BOXES,
-    EMBEDDING,
-    KINDS,
-    LOGITS,
-    MAPS,
-    MULTILABEL,
-    PROBABILITIES,
-)
+from hookviz.language.saying import joined, mark, say
 from hookviz.wording import number, percent
+
+Part: TypeAlias = str | int | tuple[str | int, ...] | Callable[[Any], Tensor] | None
+"""Which part of an output answers: a key, an index, a path of these, or a function of it."""
+
+LOGITS, PROBABILITIES, BINARY, MULTILABEL = "logits", "probabilities", "binary", "multilabel"
+NUMBER, EMBEDDING, MAPS, BOXES = "number", "embedding", "maps", "boxes"
+KINDS: Mapping[str, str] = {
+    LOGITS: mark("a score per class, before a softmax"),
+    PROBABILITIES: mark("probabilities"),
+    BINARY: mark("one logit, for two labels"),
+    MULTILABEL: mark("a logit per label, each for itself"),
+    NUMBER: mark("a number"),
+    EMBEDDING: mark("an embedding"),
+    MAPS: mark("a map per class"),
+    BOXES: mark("boxes"),
+}
+"""Kinds of output, each with the words for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Declaration of what a network's output means.
+
+    Attributes:
+        kind: one of `KINDS`; empty where it is to be found from the network and its numbers.
+        part: which part answers: a key, an index, a path such as ``("heads", 0)``, or a function
+            of the output; None for the logits, or the one tensor of floats where there is one.
+        unit: of a number, such as ``"years"``.
+        is_said: whether a person said so; otherwise the network states it, and numbers that
+            contradict it leave a doubt.
+
+    Raises:
+        SettingError: the kind does not exist.
+
+    >>> network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 1))
+    >>> model = hookviz.wrap(network, output="binary", categories=["well", "ill"])
+    >>> len(hookviz.capture(model, torch.zeros(1, 3, 2, 2), ()).predictions())
+    2
+    """
+
+    kind: str = ""
+    part: Part = None
+    unit: str = ""
+    is_said: bool = True
+    token: str = field(default_factory=partial(secrets.token_hex, 8), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind:
+            one_of(say("kind of output"), self.kind, KINDS)
+
+    @property
+    def key(self) -> str:
+        """Key of what is computed with it, for a cache."""
+        return "-".join(filter(None, (self.kind, self.unit, self.token if self.part else "")))
+
+
+def as_output(value: Output | Part) -> Output:
+    """Return the declaration that is written as a kind, a key, an index or a function.
+
+    Raises:
+        SettingError: it is none of these.
+
+    >>> from hookviz.outputs.answer import as_output
+    >>> as_output("binary").kind, as_output("logits_b").part, as_output(0).part
+    ('binary', 'logits_b', 0)
+    """
+    if isinstance(value, Output):
+        return value
+    if isinstance(value, str) and value in KINDS:
+        return Output(value)
+    if isinstance(value, str | int | tuple) or callable(value):
+        return Output(part=value)
+    raise SettingError(
+        say(
+            "output={value} says nothing; give one of {kinds}, the key or index of the part that "
+            "answers, a function of the output, or hookviz.Output(…).",
+            value=shorten(repr(value)),
+            kinds=joined(map(repr, KINDS)),
+        )
+    )
+
 
 _SHARES = frozenset((LOGITS, PROBABILITIES, BINARY, MULTILABEL, BOXES))
 _CLASSES = _SHARES | {MAPS}
@@ -75,7 +148,7 @@ class Reading:
         return f"{number(value)} {self.unit}".rstrip()
 
     def label(self, index: int, names: Sequence[str]) -> str:
-        """Return what the number at an index is called in the language that is spoken."""
+        """Return the name of the number at an index, in the current language."""
         if index < len(names) or self.kind in _CLASSES:
             return class_label(index, names)
         return (
@@ -84,7 +157,7 @@ class Reading:
 
     @property
     def question(self) -> str:
-        """One line that asks what the numbers are; empty where that is known."""
+        """One line that asks for the meaning of the numbers; empty where it is known."""
         if self.kind:
             return ""
         return say(
@@ -188,7 +261,7 @@ class Answer:
 
 
 def no_classes(count: int) -> str:
-    """Say that an embedding has no classes, and what can be asked instead."""
+    """Return the sentence for an embedding without classes, with an alternative."""
     return say(
         "The network puts out an embedding of {count:,} numbers, which has no classes. Ask about "
         "a layer's channel, by like= how near it is to another image's, or by target= about a "
@@ -202,7 +275,7 @@ class Scores(NamedTuple):
 
     Attributes:
         values: a row of scores an image, ``(N, K)``.
-        kind: what they are, one of `KINDS`; empty where a doubt is left.
+        kind: one of `KINDS`; empty where a doubt is left.
         areas: of maps, which share of the pixels each class has, ``(N, K)``, if that was asked.
         boxes: of boxes, those of each image as `Answer.boxes` has them, if that was asked.
     """

@@ -1,4 +1,4 @@
-"""Find the scores in what a network puts out.
+"""Find the scores in the output of a network.
 
 1. Pick the part that answers: what `Output.part` says, else the logits, else the one float tensor.
 2. Make it one row of scores an image: ``(N,)`` and ``(N, K, 1, 1)`` become ``(N, K)``, maps their
@@ -24,8 +24,7 @@ from torchvision.ops import box_convert, box_iou
 
 from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.language.saying import joined, say, say_count
-from hookviz.outputs.answer import Scores
-from hookviz.outputs.declaration import (
+from hookviz.outputs.answer import (
     BINARY,
     BOXES,
     LOGITS,
@@ -35,6 +34,7 @@ from hookviz.outputs.declaration import (
     PROBABILITIES,
     Output,
     Part,
+    Scores,
 )
 from hookviz.wording import times
 
@@ -111,17 +111,17 @@ def scores_within(part: Any, labels: int, region: Sequence[float], size: tuple[i
     """
     if isinstance(part, Mapping):
         edges = box_convert(part["pred_boxes"].detach(), "cxcywh", "xyxy")
-        asked = edges.new_tensor([region])
-        nearest = torch.stack([box_iou(each, asked)[:, 0].argmax() for each in edges])
+        target = edges.new_tensor([region])
+        nearest = torch.stack([box_iou(each, target)[:, 0].argmax() for each in edges])
         return box_scores(part)[torch.arange(len(edges), device=edges.device), nearest]
     count = count_classes(part, labels)
     rows = []
     for each in part:
         height, width = size
-        asked = each["boxes"].new_tensor([region]) * each["boxes"].new_tensor(
+        target = each["boxes"].new_tensor([region]) * each["boxes"].new_tensor(
             [width, height, width, height]
         )
-        overlaps = box_iou(each["boxes"].detach(), asked)[:, 0]
+        overlaps = box_iou(each["boxes"].detach(), target)[:, 0]
         near = [at for at in overlaps.argsort().tolist() if overlaps[at] > 0]
         # The last one of a class overlaps the most.
         chosen = {label: at for at in near if (label := int(each["labels"][at])) < count}
@@ -139,7 +139,7 @@ def read_scores(
     *,
     size: tuple[int, int] | None = None,
 ) -> Scores | None:
-    """Return a row of scores for each image; None where the output has no such rows.
+    """Return a row of scores for each image; None where the output has none.
 
     Args:
         output: what the output means.
@@ -224,7 +224,7 @@ def parts_of(raw: Any, path: tuple[str | int, ...] = ()) -> dict[tuple[str | int
 
 
 def _by_itself(raw: Any) -> Any:
-    """Return what answers where nobody said it: logits, boxes, or the one tensor of floats."""
+    """Return the part that answers if none is declared: logits, boxes, or the one float tensor."""
     if isinstance(raw, Tensor) or is_boxes(raw):
         return raw
     get = raw.get if isinstance(raw, Mapping) else partial(getattr, raw)
@@ -242,7 +242,7 @@ def _has_numbers(tensor: Tensor) -> bool:
 
 
 def _one_of(raw: Any, at: int, images: int) -> Any:
-    """Return an output as it is for one of its images, with a batch of one."""
+    """Return the output for one of its images, with a batch of one."""
     if isinstance(raw, Tensor):
         return raw[at : at + 1] if raw.ndim and len(raw) == images else raw
     if isinstance(raw, Mapping):
@@ -295,12 +295,12 @@ def _of_rows(output: Output, rows: Tensor, labels: int) -> Scores:
             )
         )
     return Scores(
-        rows, kind if output.is_said and kind else _found_kind(kind, rows.detach(), labels)
+        rows, kind if output.is_said and kind else _kind_of_scores(kind, rows.detach(), labels)
     )
 
 
-def _found_kind(stated: str, scores: Tensor, labels: int) -> str:
-    """Return what scores ``(N, K)`` are, where nobody said it; empty where a doubt is left."""
+def _kind_of_scores(stated: str, scores: Tensor, labels: int) -> str:
+    """Return the kind of scores ``(N, K)`` without a declaration; empty where a doubt is left."""
     classes = scores.shape[1]
     is_within = bool(((scores >= 0) & (scores <= 1)).all())
     if is_within and classes > 1 and bool(((scores.sum(1) - 1).abs() < _ROUNDING).all()):
@@ -321,13 +321,13 @@ def _of_maps(output: Output, pixels: Tensor, labels: int, *, with_areas: bool) -
         return Scores(means, "")
     if not with_areas:
         return Scores(means, MAPS)
-    seen = pixels.detach()
+    values = pixels.detach()
     if output.kind == MULTILABEL:
-        areas = (seen.sigmoid() > _SURE).float().mean(2)
+        areas = (values.sigmoid() > _SURE).float().mean(2)
     else:
-        counts = [torch.bincount(image, minlength=seen.shape[1]) for image in seen.argmax(1)]
-        areas = torch.stack(counts) / seen.shape[2]
-    areas[seen.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
+        counts = [torch.bincount(image, minlength=values.shape[1]) for image in values.argmax(1)]
+        areas = torch.stack(counts) / values.shape[2]
+    areas[values.isnan().flatten(1).any(1)] = torch.nan  # which class is highest says nothing there
     return Scores(means, MAPS, areas)
 
 
@@ -342,7 +342,7 @@ def _two_sided(output: Output, maps: Tensor, labels: int) -> Tensor:
 
 
 def no_scores(title: str, raw: Any, images: int) -> str:
-    """Say of an output without rows of scores what it is, and how one asks about it all the same.
+    """Return the sentence for an output without rows of scores, with a way to read it.
 
     Args:
         title: what the network is called.

@@ -116,8 +116,8 @@ def take(file: int, most_bytes: int) -> tuple[Mapping[str, Any], Mapping[str, ND
         return header, {}
     if sum(each.size for each in declared) > end:
         raise BadAnswerError("arrays over each other")
-    held = _held(file, size)
-    return header, {each.name: each.of(held) for each in declared}
+    data = _bytes_of(file, size)
+    return header, {each.name: each.of(data) for each in declared}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ class _Declared:
     size: int
 
     @classmethod
-    def read(cls, told: Any, end: int) -> "_Declared":
-        name, shape, dtype, at = told["name"], told["shape"], told["dtype"], told["at"]
+    def read(cls, facts: Any, end: int) -> "_Declared":
+        name, shape, dtype, at = facts["name"], facts["shape"], facts["dtype"], facts["at"]
         if dtype not in _DTYPES or len(shape) > _MOST_AXES or not isinstance(name, str):
             raise ValueError("an array of no kind")
         if any(type(number) is not int or number < 0 for number in (*shape, at)):
@@ -142,13 +142,13 @@ class _Declared:
             raise ValueError("an array beyond the end")
         return cls(name, tuple(shape), dtype, at, size)
 
-    def of(self, held: NDArray[np.uint8]) -> NDArray[Any]:
-        values = held[self.at : self.at + self.size].view(self.dtype).reshape(self.shape)
+    def of(self, data: NDArray[np.uint8]) -> NDArray[Any]:
+        values = data[self.at : self.at + self.size].view(self.dtype).reshape(self.shape)
         values.setflags(write=False)
         return values
 
 
-def _held(file: int, size: int) -> NDArray[np.uint8]:
+def _bytes_of(file: int, size: int) -> NDArray[np.uint8]:
     """Return the bytes of a sealed file: a large one mapped, which holds a descriptor open."""
     if size >= _MAPPED:
         return np.frombuffer(mmap.mmap(file, size, _SHARED, mmap.PROT_READ), np.uint8)

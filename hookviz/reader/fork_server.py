@@ -1,17 +1,25 @@
 """Fork a process for each file, from one that has loaded the readers and nothing else.
 
-Run as a program by `hookviz.reader.wall`. It has no torch and one thread, reads nothing that a
-stranger sent, and goes when the app's end of its socket closes.
+Run as a program by `hookviz.reader.server_process`. It has no torch and one thread, reads nothing
+that a stranger sent, and ends when the app's end of its socket closes.
+
+A process that reads a file first gives up everything but its memory and two open files. The means
+are the kernel's own (Linux): limits, no new privileges, and a seccomp filter, a list of the system
+calls that are left, by `ctypes`: no package for it is on every platform and light.
 """
 
+import ctypes
 import gc
 import json
 import logging
 import math
 import os
+import platform
+import resource
 import selectors
 import signal
 import socket
+import struct
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +27,144 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from mmap import ACCESS_READ, mmap
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from hookviz.errors import HookVizError
 from hookviz.language import catalogs, speaking
 from hookviz.reader.answer_file import AnswerWriter
-from hookviz.reader.confinement import confine, give_up_most
+
+_SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _SET_NO_NEW_PRIVILEGES = 1, 4, 22, 38
+_FILTER = 2  # of PR_SET_SECCOMP: a program decides
+_ALLOW, _REFUSE, _KILL = 0x7FFF0000, 0x00050001, 0x80000000  # the second with EPERM
+_LOAD, _EQUALS, _RETURN = 0x20, 0x15, 0x06  # BPF: load a word, jump if equal, return
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16  # in what the kernel shows the program
+_DUPLICATE = 1030  # fcntl's F_DUPFD_CLOEXEC, with which Python maps a file
+_MOST_OPEN = 64
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Machine(NamedTuple):
+    """A processor's own number, and its numbers of the system calls that decoding needs.
+
+    None opens, connects, starts or signals anything. `fcntl` duplicates descriptors alone.
+    """
+
+    architecture: int
+    calls: tuple[int, ...]
+    fcntl: int
+
+
+_MACHINES = {
+    # read write close fstat lseek, mmap mprotect munmap brk, rt_sigaction rt_sigprocmask
+    # rt_sigreturn, pread64 pwrite64 readv writev, sched_yield mremap madvise, getpid exit,
+    # ftruncate, gettid futex sched_getaffinity, restart_syscall clock_gettime exit_group,
+    # sigaltstack, getrandom
+    "x86_64": _Machine(
+        0xC000003E,
+        (
+            *(0, 1, 3, 5, 8, 9, 10, 11, 12, 13, 14, 15, 17, 18, 19, 20, 24, 25, 28, 39, 60, 77),
+            *(131, 186, 202, 204, 219, 228, 231, 318),
+        ),
+        72,
+    ),
+    "aarch64": _Machine(
+        0xC00000B7,
+        (
+            *(63, 64, 57, 80, 62, 222, 226, 215, 214, 134, 135, 139, 67, 68, 65, 66, 124, 216),
+            *(233, 172, 93, 46, 178, 98, 123, 128, 113, 94, 132, 278),
+        ),
+        25,
+    ),
+}
+
+
+def give_up_most() -> None:
+    """Give up what no file needs, before one comes: it takes as long as reading a small one.
+
+    Raises:
+        OSError: the kernel refuses.
+    """
+    os.setpgid(0, 0)
+    with suppress(OSError):  # where memory runs out, this process is ended first and not the app
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
+    _control(_SET_DEATH_SIGNAL, signal.SIGKILL)
+    _control(_SET_DUMPABLE, 0)  # no other process of the same user may look into it
+    _control(_SET_NO_NEW_PRIVILEGES, 1)
+    os.environ.clear()
+    for kind in (resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
+        resource.setrlimit(kind, (0, 0))
+
+
+def confine(keep: tuple[int, ...], memory: int, seconds: int) -> None:
+    """Give up everything, for good, after `give_up_most`. Only a process of one thread may.
+
+    Args:
+        keep: the descriptors that stay open.
+        memory: bytes that the process may take beside what it has.
+        seconds: of processor time that it may take.
+
+    Raises:
+        OSError: the kernel refuses; the process is not confined then.
+    """
+    pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    _close_all_but(keep)
+    for kind, limit in (
+        (resource.RLIMIT_AS, pages * resource.getpagesize() + memory),
+        (resource.RLIMIT_FSIZE, memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_NOFILE, _MOST_OPEN),
+    ):
+        hard = resource.getrlimit(kind)[1]
+        least = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        late = kind == resource.RLIMIT_CPU and least != hard
+        resource.setrlimit(kind, (least, least + late))  # SIGXCPU tells it from a lack of memory
+    _filter_calls(_MACHINES[platform.machine()])
+
+
+def _close_all_but(keep: tuple[int, ...]) -> None:
+    first = 0
+    for descriptor in sorted(keep):
+        os.closerange(first, descriptor)
+        first = descriptor + 1
+    os.closerange(first, 2**20)
+
+
+def _control(option: int, value: int, more: int = 0) -> None:
+    long = ctypes.c_ulong
+    if _libc.prctl(option, long(value), long(more), long(0), long(0)):
+        raise OSError(ctypes.get_errno(), f"prctl {option} is refused")
+
+
+def _filter_calls(machine: _Machine) -> None:
+    """Have the kernel refuse all system calls but the machine's list.
+
+    A call by another processor's numbers (32 bits on 64) ends the process.
+    """
+    calls = len(machine.calls)
+    steps = [
+        (_LOAD, 0, 0, _ARCHITECTURE_AT),
+        (_EQUALS, 1, 0, machine.architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+        *(
+            (_EQUALS, calls - at + 3, 0, number)  # to the last step
+            for at, number in enumerate(machine.calls)
+        ),
+        (_EQUALS, 0, 2, machine.fcntl),
+        (_LOAD, 0, 0, _ARGUMENTS_AT + 8),  # the low half of its second argument
+        (_EQUALS, 1, 0, _DUPLICATE),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    packed = b"".join(struct.pack("HBBI", *step) for step in steps)
+    program = ctypes.create_string_buffer(packed, len(packed))
+    program_header = ctypes.create_string_buffer(
+        struct.pack("HP", len(steps), ctypes.addressof(program))
+    )
+    _control(_SET_SECCOMP, _FILTER, ctypes.addressof(program_header))
+
 
 Read = Callable[[mmap | bytes, Mapping[str, Any], AnswerWriter], Mapping[str, Any]]
 """Takes the file, what it was asked for and room for arrays, and returns facts fit for JSON."""
@@ -33,7 +173,7 @@ MOST_REQUEST = 64 * 1024
 """Bytes of a request, beside the files that come with it."""
 
 _MOST_LINES, _MOST_LETTERS = 10, 300  # of the log of one file
-_GIVES_WAY = 0.5
+_NICE_AFTER_S = 0.5
 """Seconds after which a process has the processors that the app leaves it: a photograph takes less.
 """
 _NICENESS = 15
@@ -46,13 +186,13 @@ class _Child:
 
     Attributes:
         asker: the socket on which its end is told.
-        gives_way: when it gives way to the app; infinity once it does.
+        nice_after: when it gives way to the app; infinity once it does.
         deadline: when it is killed.
         late: whether it was.
     """
 
     asker: socket.socket
-    gives_way: float
+    nice_after: float
     deadline: float
     late: bool = False
 
@@ -125,19 +265,19 @@ class _Server:
 
     def _begin(self) -> bool:
         """Fork a process for the next request; return False where the app has gone."""
-        told, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
-        if not told:
+        message, files, _, _ = socket.recv_fds(self._control, MOST_REQUEST, 3)
+        if not message:
             return False
         asker = socket.socket(fileno=files[0])
         try:
-            number = self._hand_over(told, files[1:])
+            number = self._hand_over(message, files[1:])
         except OSError:  # there is no room for another process
             asker.send(json.dumps({"code": -signal.SIGKILL, "late": False}).encode())
             asker.close()
         else:
             now = time.monotonic()
-            deadline = now + json.loads(told)["deadline"]
-            self._children[number] = _Child(asker, now + _GIVES_WAY, deadline)
+            deadline = now + json.loads(message)["deadline"]
+            self._children[number] = _Child(asker, now + _NICE_AFTER_S, deadline)
             self._selector.register(asker, selectors.EVENT_READ, number)
             self._prepare()
         finally:
@@ -145,7 +285,7 @@ class _Server:
             os.close(files[2])
         return True
 
-    def _hand_over(self, told: bytes, files: Sequence[int]) -> int:
+    def _hand_over(self, message: bytes, files: Sequence[int]) -> int:
         """Give a request to the process that waits for one, and return its number."""
         if self._waiting is None:
             self._prepare()
@@ -154,7 +294,7 @@ class _Server:
         number, ear = self._waiting
         self._waiting = None
         with ear:
-            socket.send_fds(ear, [told], files)
+            socket.send_fds(ear, [message], files)
         return number
 
     def _prepare(self) -> None:
@@ -173,15 +313,15 @@ class _Server:
 
     def _until_next(self) -> float | None:
         """Return the seconds until a process gives way or is late; None where there is none."""
-        times = [min(each.gives_way, each.deadline) for each in self._children.values()]
+        times = [min(each.nice_after, each.deadline) for each in self._children.values()]
         return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _hold_back(self) -> None:
         """Have those that take long give way to the app, and kill those that are late."""
         now = time.monotonic()
         for number, child in self._children.items():
-            if child.gives_way <= now:
-                child.gives_way = math.inf
+            if child.nice_after <= now:
+                child.nice_after = math.inf
                 with suppress(ProcessLookupError):
                     os.setpriority(os.PRIO_PROCESS, number, _NICENESS)
             if child.deadline <= now:
@@ -223,9 +363,9 @@ def _child(reads: Mapping[str, Read], mouth: socket.socket) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         give_up_most()
-        told, files, _, _ = socket.recv_fds(mouth, MOST_REQUEST, 2)
-        if told:  # else the server has gone
-            request = json.loads(told)
+        message, files, _, _ = socket.recv_fds(mouth, MOST_REQUEST, 2)
+        if message:  # else the server has gone
+            request = json.loads(message)
             confine((files[0], files[1]), request["memory"], request["seconds"])
             code = 1
             speaking.speak(request["language"])
@@ -236,11 +376,11 @@ def _child(reads: Mapping[str, Read], mouth: socket.socket) -> None:
         os._exit(code)
 
 
-def _answer(read: Read, given: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
+def _answer(read: Read, file: int, options: Mapping[str, Any], writer: AnswerWriter) -> None:
     log = _LogLines()
     logging.getLogger("hookviz").addHandler(log)
-    size = os.lseek(given, 0, os.SEEK_END)
-    data = mmap(given, size, access=ACCESS_READ) if size else b""
+    size = os.lseek(file, 0, os.SEEK_END)
+    data = mmap(file, size, access=ACCESS_READ) if size else b""
     try:
         facts = read(data, options, writer)
     except HookVizError as error:

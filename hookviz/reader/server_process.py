@@ -24,8 +24,8 @@ _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[3]);"
     "from hookviz.reader.fork_server import main; main(int(sys.argv[1]), json.loads(sys.argv[2]))"
 )
-_KEPT = (catalogs.SETTING, "LD_LIBRARY_PATH")
-"""What it gets of the app's environment; it has no other secret of the app's either."""
+_INHERITED = (catalogs.SETTING, "LD_LIBRARY_PATH")
+"""Environment variables that the server gets from the app; it has no other secret of the app."""
 _OF_ITS_OWN = {
     # One thread: a process with others can't be forked safely.
     "OPENBLAS_NUM_THREADS": "1",
@@ -66,13 +66,13 @@ class ServerProcess:
     def __init__(self) -> None:
         """Start it; it answers once it has loaded what it needs."""
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= _OF_ITS_OWN
         targets = {name: job.target for name, job in JOBS.items()}
-        told = [str(its.fileno()), json.dumps(targets), json.dumps(sys.path)]
+        arguments = [str(its.fileno()), json.dumps(targets), json.dumps(sys.path)]
         with its:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell
-                [sys.executable, "-I", "-c", _PROGRAM, *told],
+                [sys.executable, "-I", "-c", _PROGRAM, *arguments],
                 env=environment,
                 pass_fds=(its.fileno(),),
                 stdin=subprocess.DEVNULL,
@@ -98,12 +98,12 @@ class ServerProcess:
         """
         answer = answer_file.create("answer")
         try:
-            given = data if isinstance(data, int) else _sealed(data)
+            file = data if isinstance(data, int) else _sealed(data)
             try:
-                status = self._ask(request, given, answer)
+                status = self._ask(request, file, answer)
             finally:
                 if not isinstance(data, int):
-                    os.close(given)
+                    os.close(file)
             code, late = status["code"], status["late"]
             if code:
                 return Ended(code, late)
@@ -114,15 +114,15 @@ class ServerProcess:
         finally:
             os.close(answer)
 
-    def _ask(self, request: Mapping[str, Any], given: int, answer: int) -> Mapping[str, Any]:
-        told = json.dumps(request).encode()
-        if len(told) > MOST_REQUEST:
-            raise ValueError(f"options of {len(told)} bytes")
+    def _ask(self, request: Mapping[str, Any], file: int, answer: int) -> Mapping[str, Any]:
+        message = json.dumps(request).encode()
+        if len(message) > MOST_REQUEST:
+            raise ValueError(f"options of {len(message)} bytes")
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with mine:
             try:
                 with its, self._sending:
-                    socket.send_fds(self._control, [told], [its.fileno(), given, answer])
+                    socket.send_fds(self._control, [message], [its.fileno(), file, answer])
                 mine.settimeout(request["deadline"] + _PATIENCE)
                 ended = mine.recv(1024)
             except OSError as error:  # TimeoutError is one

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _DEADLINE = 3  # times the processor time: others compute as well
-_PROCESSORS = ("x86_64", "aarch64")  # whose system calls `confinement` knows
+_PROCESSORS = ("x86_64", "aarch64")  # whose system calls `fork_server` knows
 _MEGABYTE = 1024 * 1024
 _KILLED, _OUT_OF_TIME = -9, -24  # by SIGKILL and SIGXCPU, which Windows lacks
 _LONGEST, _LONGEST_LINE, _MOST_LINES = 1000, 300, 10
@@ -64,7 +64,7 @@ JOBS: dict[str, Job] = {
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Answer:
-    """What a file was read as, by a process that its sender may have taken over.
+    """Answer of a process that read a file, and that its sender may have taken over.
 
     Attributes:
         facts: as JSON has them; to be checked by whoever uses them.
@@ -75,17 +75,13 @@ class Answer:
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
-def _no_asker() -> tuple[str, str]:
-    return "", ""
-
-
 @dataclass(slots=True)
 class _State:
-    """How many want the wall up, its server, and how to tell who asks."""
+    """Number of users of the wall, its server, and the function that names the asker."""
 
     users: int = 0
     server: "ServerProcess | None" = None
-    asker: Callable[[], tuple[str, str]] = _no_asker
+    asker: Callable[[], tuple[str, str]] = lambda: ("", "")
 
 
 _state, _lock = _State(), threading.Lock()
@@ -153,12 +149,12 @@ def is_up() -> bool:
 def read(
     job: str, data: bytes | int, options: Mapping[str, Any], *, memory: int, seconds: int
 ) -> Answer:
-    """Have a file read in a process of its own, and return what it was read as.
+    """Have a file read in a process of its own, and return the answer.
 
     Args:
         job: its name in `JOBS`.
         data: the file's bytes, or a descriptor of the file, open to read.
-        options: for the job, fit for JSON and short; ``name`` is what messages call the file.
+        options: for the job, fit for JSON and short; ``name`` is the file's name in messages.
         memory: bytes that it may take; as many may come back.
         seconds: of processor time that it may take; it is ended after three times as many.
 
@@ -262,9 +258,9 @@ def _check(ended: "Ended", kind: type[HookVizError], name: str, request: Mapping
 
     Args:
         ended: how the process ended.
-        kind: what to raise where the file ended it.
-        name: what to call the file.
-        request: what was asked for.
+        kind: error for a file that ended it.
+        name: of the file.
+        request: of the reading.
 
     Raises:
         HookVizError: of that kind, or the reader's own.

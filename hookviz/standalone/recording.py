@@ -28,9 +28,8 @@ from hookviz.explorer.client_files import (
     client_words,
     sheet,
 )
-from hookviz.explorer.drawn import drawn
 from hookviz.explorer.glossary import explained
-from hookviz.explorer.layers import Looked, call_words, resolve
+from hookviz.explorer.layers import ResolvedView, call_words, resolve
 from hookviz.explorer.origin import (
     AGREES,
     BIAS,
@@ -46,6 +45,7 @@ from hookviz.explorer.origin import (
     upstream_of,
 )
 from hookviz.explorer.question import Question
+from hookviz.explorer.rendering import render
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.catalogs import languages, own_name
@@ -227,7 +227,7 @@ def record_layers(
 
 def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator[tuple[str, str]]:
     looked = resolve(subject, view)
-    values = drawn(subject, view).maps.numpy()
+    values = render(subject, view).maps.numpy()
     kept = halves(values)
     yield f"values-{at}", kept.text
     by_theme = [_tiles(replace(subject, colours=theme), view, kept.error) for theme in _THEMES]
@@ -269,7 +269,7 @@ def _channels(subject: Subject, view: View, maps: NDArray[np.float32]) -> list[d
     """Return what is said of each channel; its values and colours are known otherwise."""
 
     def say_it() -> dict[str, Any]:
-        grid = drawn(subject, view).grid
+        grid = render(subject, view).grid
         return {
             str(channel): channel_facts(grid, maps, channel, is_painted=False)
             for channel in range(len(maps))
@@ -279,7 +279,7 @@ def _channels(subject: Subject, view: View, maps: NDArray[np.float32]) -> list[d
 
 
 def _cells(
-    subject: Subject, looked: Looked, cells: Sequence[tuple[int, int]], upstream: str | None
+    subject: Subject, looked: ResolvedView, cells: Sequence[tuple[int, int]], upstream: str | None
 ) -> list[dict[str, Any]]:
     """Return the sum of one cell of each channel, by row and column; or why there is none."""
     call = call_or_why_not(subject, looked)
@@ -323,7 +323,7 @@ def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     """Return the answer about the tiles without what the page paints itself."""
     facts = answer_in_languages(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
-    facts["colormap"] = drawn(subject, view).own.colormap.name
+    facts["colormap"] = render(subject, view).own.colormap.name
     return facts | _in_every_language(lambda: {"cost": say(_COST, error=number(error))})
 
 

@@ -11,8 +11,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.cache import Budget, ByteCache
 from hookviz.errors import HookVizError, ImageError, SettingError, UnknownLayerError, shorten
 from hookviz.explorer.client_files import LIGHT
-from hookviz.explorer.given import model_of, subject_given
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, make_subject, model_of
 from hookviz.explorer.view import ALL_OF_IT, View
 from hookviz.images.reading import read
 from hookviz.language.saying import joined, say
@@ -146,7 +145,7 @@ def _subject(capture: Capture, image: Any, atlas: Atlas | None) -> Subject:
     model = model_of(capture)
     if atlas is not None:
         atlas.check(model)
-    subject = subject_given(model, capture.model_input, cache=room_for(capture))
+    subject = make_subject(model, capture.model_input, cache=room_for(capture))
     if image is not None:
         shown, crop = read(image), capture.model_input.crop
         if crop is None or crop.right > shown.width + 1 or crop.bottom > shown.height + 1:

@@ -10,7 +10,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.torch_functions import plain
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import Match, by_picture
 from hookviz.synthesis.optimizing import Optimization

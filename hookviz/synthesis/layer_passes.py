@@ -18,7 +18,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.channels_last import lay_out, with_channels_last
 from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, differentiable, forward_pass
-from hookviz.hooking.plain_tensors import plain
+from hookviz.hooking.torch_functions import plain
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import by_picture
 from hookviz.types import Model

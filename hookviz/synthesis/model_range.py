@@ -11,7 +11,7 @@ from torch import Tensor
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import HookVizError, ModelError
-from hookviz.images.processors import pixel_values
+from hookviz.images.preprocess import pixel_values
 from hookviz.language.saying import say
 from hookviz.types import Model, Pixels, Preprocess
 from hookviz.wording import times

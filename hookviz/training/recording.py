@@ -34,8 +34,8 @@ from hookviz.hooking.gradients import GraphHooks, at_end_of_backward
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import module_named, named_modules, network_of
 from hookviz.hooking.observe_and_edit import edit
-from hookviz.hooking.plain_tensors import read_together
 from hookviz.hooking.selection import Layers, asked_by_name, select, several
+from hookviz.hooking.torch_functions import read_together
 from hookviz.training.training_log import TrainingLog, TrainingRow, scalars
 from hookviz.types import Model
 

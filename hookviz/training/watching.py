@@ -14,11 +14,10 @@ from torch.amp import GradScaler
 from hookviz.errors import HookVizError
 from hookviz.hooking import hooks
 from hookviz.hooking.gradients import GraphHooks, at_end_of_backward
+from hookviz.hooking.hooks import is_in_checkpoint
 from hookviz.hooking.layer_warnings import LayerWarnings, numbers, unseen_layers
 from hookviz.hooking.modules import compiled_parts, is_within, named_modules, network_of, plain_name
-from hookviz.hooking.plain_tensors import read_together
-from hookviz.hooking.recomputed_calls import is_in_checkpoint
-from hookviz.hooking.torch_functions import EveryFunction, version
+from hookviz.hooking.torch_functions import EveryFunction, read_together, version
 from hookviz.types import ActivationKey, Model
 
 

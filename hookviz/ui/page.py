@@ -11,7 +11,7 @@ from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.grid import make_grid
 from hookviz.errors import HookVizError
 from hookviz.explorer.layers import captured, resolve
-from hookviz.explorer.look import look_of
+from hookviz.explorer.rendering import look_of
 from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import Lens
 from hookviz.lessons.lesson import Lesson

@@ -16,8 +16,7 @@ from hookviz.explorer.excites import OF_CELLS
 from hookviz.explorer.view import View
 from hookviz.types import Model
 from tests.atlas.folders import check_tops, save_folder
-from tests.explorer.asking import ask, decoded
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import ask, decoded, subject_of
 from tests.plain_hooks import every_output
 from tests.token_networks import TOKEN_NETWORKS, TokenNetwork
 

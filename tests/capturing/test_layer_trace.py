@@ -11,8 +11,7 @@ from torch import Tensor, nn
 import hookviz
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import layer_trace, steps_after
-from hookviz.hooking.forward_pass import private_replica
-from hookviz.hooking.shape_pass import pass_without_data
+from hookviz.hooking.forward_pass import pass_without_data, private_replica
 from hookviz.types import FIRST, LAST, ActivationKey, Layout, Model
 from tests.networks import Tiny, as_model, seeded
 

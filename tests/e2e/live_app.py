@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.live.streams import streams
 from hookviz.serving import capacity
 from hookviz.ui.serving import connections, flow_control, lifecycle
@@ -23,7 +23,7 @@ async def probe(_request: Request) -> JSONResponse:
 
     What all share of a sample does not count: the server's start has made some.
     """
-    idle = [replica.network for pool in list(replicas._idle.values()) for replica in pool]
+    idle = [replica.network for pool in list(network_state._idle.values()) for replica in pool]
     hooks = [len(module._forward_hooks) for network in idle for module in network.modules()]
     return JSONResponse(
         {

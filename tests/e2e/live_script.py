@@ -8,7 +8,7 @@ from functools import partial
 
 import streamlit as st
 
-from hookviz.explorer.look import look_of
+from hookviz.explorer.rendering import look_of
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import View
 from hookviz.live.frames import Subject

@@ -14,9 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import hookviz
 from hookviz.explorer.answering import answer
-from hookviz.explorer.given import subject_given
 from hookviz.explorer.question import Question
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import View
 from hookviz.images.samples import samples
 from hookviz.standalone.saving import page_bytes
@@ -58,7 +57,7 @@ def save(model: hookviz.Model, folder: Path, *layers: str) -> Saved:
     capture = hookviz.capture(model, PHOTO, layers)
     file = folder / f"{len(layers)} \"quoted\" 'page' #1.html"
     hookviz.save_page(capture, file, image=PHOTO, sums=layers[1])
-    return Saved(file, subject_given(model, PHOTO), capture)
+    return Saved(file, make_subject(model, PHOTO), capture)
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,13 @@ from hookviz.engines.engine import Engine, engine_of
 def cluster() -> Iterator[None]:
     """A cluster of several processes, which the engines of a test find and leave as it is."""
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'hookviz[ray]'")
-    cluster = import_module("hookviz.engines.ray_cluster")
+    cluster = import_module("hookviz.engines.ray_engine")
     os.environ.pop("RAY_ADDRESS", None)
     with ExitStack() as stack:
         with warnings.catch_warnings():
             # Of a node that came up too late, and was started again, Ray's processes are ending.
             warnings.simplefilter("ignore", ResourceWarning)
-            stack.enter_context(cluster.joined(None, 2))
+            stack.enter_context(cluster.connected(None, 2))
             gc.collect()
         yield
 

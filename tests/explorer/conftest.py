@@ -3,7 +3,7 @@ import pytest
 import hookviz
 from hookviz.explorer.subject import Subject
 from hookviz.types import Model
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import subject_of
 
 
 @pytest.fixture(scope="package")

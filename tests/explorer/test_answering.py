@@ -11,7 +11,7 @@ from hookviz.explorer.answering import answer
 from hookviz.explorer.question import Question, QuestionError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
-from tests.explorer.subjects import whole
+from tests.explorer.asking import ask
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ LINKS = some.dictionaries(
 def test_whatever_a_link_says_there_are_layers_and_tiles(
     subject: Subject, link: dict[str, str], name: str
 ) -> None:
-    found = whole(subject, name, View.of_link(link))
+    found = ask(subject, name, View.of_link(link))
     json.dumps(found.facts, allow_nan=False)
     assert bool(found.data) == (name in {"tiles", "photograph"})
     assert "kind" not in found.facts  # which a message has beside them

@@ -9,7 +9,6 @@ import pytest
 import hookviz
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.files import atlas_of
-from hookviz.explorer.drawn import drawn
 from hookviz.explorer.excites import (
     PatchTiles,
     answer_choices,
@@ -18,13 +17,13 @@ from hookviz.explorer.excites import (
     patches_of,
 )
 from hookviz.explorer.question import NotThereError
+from hookviz.explorer.rendering import render
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
 from hookviz.wording import number
-from tests.explorer.asking import ask, decoded
-from tests.explorer.subjects import asked, cache, subject_of
+from tests.explorer.asking import ask, asked, cache, decoded, subject_of
 
 LAYER, CHANNEL = "stage2.second.conv", 9
 VIEW = View(layer=LAYER)
@@ -60,7 +59,7 @@ def test_the_patches_are_the_atlass_strongest_first(subject: Subject, atlas: Atl
     kept = cache()
     first = patches_of(kept, atlas, LAYER, CHANNEL)
     assert patches_of(kept, atlas, LAYER, CHANNEL) is first
-    assert all(each.of.patch is None for each in first)
+    assert all(each.activation.patch is None for each in first)
     with speaking("zh_CN"):  # pictures are kept and words are not
         assert first[0].title != titles[0]
 
@@ -114,14 +113,14 @@ PATCH_LAYER = "stage3.second.conv"
 
 
 def tiles(subject: Subject, answers: str, view: View | None = None) -> PatchTiles:
-    shown = drawn(subject, view or View(layer=PATCH_LAYER))
+    shown = render(subject, view or View(layer=PATCH_LAYER))
     assert subject.atlas is not None
     return patch_tiles(subject, subject.atlas, shown.own, shown.maps.numpy(), answers)
 
 
 def test_every_channel_has_its_own_in_the_grids_order(subject: Subject) -> None:
     view = View(layer=PATCH_LAYER, sort="max")
-    shown = drawn(subject, view)
+    shown = render(subject, view)
     for answers in ("every channel", "<no class>"):
         found = tiles(subject, answers, view)
         assert found.grid is shown.own

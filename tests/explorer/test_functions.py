@@ -9,8 +9,7 @@ from hookviz.explorer.layers import maps, resolve
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from tests.capturing.test_watched_pass import Article
-from tests.explorer.asking import ask
-from tests.explorer.subjects import asked, subject_of
+from tests.explorer.asking import ask, asked, subject_of
 from tests.networks import seeded
 
 

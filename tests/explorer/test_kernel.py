@@ -17,8 +17,7 @@ from hookviz.explorer.question import NotThereError
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.wording import number
-from tests.explorer.asking import ask, decoded, floats
-from tests.explorer.subjects import subject_of, words
+from tests.explorer.asking import ask, decoded, floats, subject_of, words
 from tests.networks import as_model, seeded
 
 

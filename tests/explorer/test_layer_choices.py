@@ -21,7 +21,7 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View, choices
 from hookviz.language.speaking import speaking
 from hookviz.types import Model
-from tests.explorer.subjects import Turns, asked, cache, pinned, subject_of
+from tests.explorer.asking import Turns, asked, cache, pinned, subject_of
 
 
 @pytest.fixture(scope="module")

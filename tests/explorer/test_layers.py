@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 import hookviz
-from hookviz.explorer.layers import captured, maps, recorded, resolve, steps_of
+from hookviz.explorer.layers import captured, maps, resolve, steps_of
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.types import Model, Progress
-from tests.explorer.subjects import Turns, cache, subject_of
+from tests.explorer.asking import Turns, cache, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 
@@ -102,7 +102,7 @@ def test_of_two_calls_each_can_be_chosen() -> None:
         first = (images - images.mean()).relu()
         expected = nn.functional.avg_pool2d(first, 2).relu()[0]
     torch.testing.assert_close(maps(subject, looked), first[0])
-    torch.testing.assert_close(recorded(subject, second).values, expected)
+    torch.testing.assert_close(captured(subject, second)[str(second.step)].values, expected)
     model = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), *(nn.ReLU() for _ in range(3))).eval())
     words = steps_of(subject_of(model).trace, hookviz.list_layers(model)[0]).outputs
     assert list(words) == ["Conv2d", "ReLU", "ReLU 2", "ReLU 3"]

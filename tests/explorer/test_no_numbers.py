@@ -10,8 +10,7 @@ from torch import nn
 from hookviz.errors import HookVizError
 from hookviz.explorer.answering import QUESTIONS
 from hookviz.explorer.view import View
-from tests.explorer.asking import ask
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import ask, subject_of
 from tests.networks import as_model, seeded
 
 
@@ -50,12 +49,3 @@ def test_every_question_answers(spoil: Callable[[nn.Sequential], None], layer: s
         json.dumps(facts, allow_nan=False)
         answered.add(question)
     assert {"head", "whole", "cell", "walk", "tiles", "channel"} <= answered
-
-
-def test_a_number_that_is_none_is_a_word() -> None:
-    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())).eval()
-    _infinite_bias(network)
-    asked: dict[str, Any] = {"channel": 0, "row": 0, "column": 0}
-    assert ask(subject_of(as_model(network)), "walk", View(layer="0"), **asked).facts["bias"] == (
-        "Infinity"
-    )

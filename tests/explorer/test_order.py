@@ -15,7 +15,7 @@ from hookviz.drawing.statistics import SORTS
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
 from hookviz.types import Model
-from tests.explorer.subjects import pinned, subject_of, whole
+from tests.explorer.asking import ask, pinned, subject_of
 from tests.networks import as_model
 from tests.node import of_client
 
@@ -58,7 +58,7 @@ def odd_maps(seed: int) -> NDArray[np.float32]:
 @pytest.mark.parametrize("seed", range(3))
 def test_the_client_orders_as_the_library_does(seed: int) -> None:
     maps = odd_maps(seed)
-    found = whole(subject_of(network_of(maps)), "tiles", View(layer="1", layers="maps"))
+    found = ask(subject_of(network_of(maps)), "tiles", View(layer="1", layers="maps"))
     tops, sorts = ["all", "16", "64"], list(SORTS)
     shown = of_client("tiles.js", _EACH, facts=dict(found.facts), tops=tops, sorts=sorts)
     for at, (top, sort) in enumerate((top, sort) for top in tops for sort in sorts):
@@ -81,7 +81,7 @@ def both(seed: int) -> Subject:
 @pytest.mark.parametrize("compared", ["B", "Difference"])
 def test_a_pair_is_in_the_order_of_b_or_of_what_changed(compared: str) -> None:
     view = View(layer="1", layers="maps", compared=compared)
-    found = whole(both(5), "tiles", view)
+    found = ask(both(5), "tiles", view)
     sorts = [*SORTS, "change"]
     shown = of_client("tiles.js", _EACH, facts=dict(found.facts), tops=["16"], sorts=sorts)
     for each, sort in zip(shown, sorts, strict=False):

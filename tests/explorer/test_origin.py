@@ -15,8 +15,7 @@ from hookviz.explorer.view import View
 from hookviz.types import Preprocess
 from hookviz.wording import number
 from tests.attending import plain_pass
-from tests.explorer.asking import ask, floats
-from tests.explorer.subjects import Turns, subject_of, words
+from tests.explorer.asking import Turns, ask, floats, subject_of, words
 from tests.networks import Tiny, as_model, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
@@ -111,14 +110,6 @@ def test_a_layer_without_a_sum_of_products_says_what_it_does(network: Pooled) ->
     shared = subject_of(as_model(nn.Sequential(twice, twice, nn.Conv2d(3, 2, 3)).eval()))
     facts = ask(shared, "cell", View(layer="2"), channel=0, row=0, column=0).facts
     assert facts["upstream"] == "0"  # a layer that a link can name
-
-
-@pytest.mark.parametrize("axis", ["channel", "row", "column"])
-def test_what_is_not_there_is_refused(axis: str) -> None:
-    subject = subject_of(as_model(seeded(Tiny).eval()))
-    facts: dict[str, Any] = {"channel": 0, "row": 0, "column": 0, axis: 16}
-    with pytest.raises(NotThereError, match=f"conv1 has no {axis} .*: its {axis}s are 0 to"):
-        ask(subject, "cell", View(layer="conv1"), **facts)
 
 
 def test_the_weights_are_those_of_that_network() -> None:

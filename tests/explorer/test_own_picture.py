@@ -21,8 +21,7 @@ from hookviz.language.speaking import speaking
 from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.types import Model, Progress, ignore
 from hookviz.wording import number
-from tests.explorer.asking import NO_NUMBERS, ask
-from tests.explorer.subjects import Turns, subject_of
+from tests.explorer.asking import NO_NUMBERS, Turns, ask, subject_of
 from tests.networks import Tiny, as_model, seeded
 
 VIEW = View(layer="conv2")

@@ -1,4 +1,4 @@
-"""The photograph against Pillow's resizing, and what each cell sees of it."""
+"""The photograph against Pillow's resizing, the cells' fields, and the classes of the capture."""
 
 import io
 from collections.abc import Callable
@@ -15,12 +15,13 @@ from torchvision.models.vision_transformer import VisionTransformer
 import hookviz
 from hookviz.drawing.overlay import on_picture
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField, receptive_fields
-from hookviz.explorer.given import subject_given
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.answering import answer
+from hookviz.explorer.question import Question
+from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import View
-from hookviz.types import Preprocess
-from tests.explorer.subjects import asked, subject_of, whole, words
-from tests.networks import as_model, seeded
+from hookviz.types import Model, Preprocess
+from tests.explorer.asking import ask, asked, subject_of, words
+from tests.networks import Tiny, as_model, seeded
 from tests.token_networks import TOKEN_NETWORKS
 
 
@@ -30,7 +31,7 @@ def subject() -> Subject:
 
 
 def test_it_is_the_whole_photograph(subject: Subject) -> None:
-    found = whole(subject, "photograph")
+    found = ask(subject, "photograph")
     picture = Image.open(io.BytesIO(found.data))
     assert picture.format == "JPEG"
     assert picture.size == (found.facts["width"], found.facts["height"])
@@ -39,7 +40,7 @@ def test_it_is_the_whole_photograph(subject: Subject) -> None:
     off = np.asarray(picture).astype(int) - np.asarray(expected)
     assert np.abs(off).mean() < 3
     assert found.facts["alt"] == "a yellow star"
-    assert whole(subject, "photograph").data is found.data  # it is made once
+    assert ask(subject, "photograph").data is found.data  # it is made once
     crop, image = found.facts["crop"], subject.image  # which is what the network saw
     assert found.facts["missing"] == ""
     top, bottom = (round(crop[side] * image.height) for side in ("top", "bottom"))
@@ -59,14 +60,14 @@ def test_of_an_animation_it_is_the_frame_that_is_shown(layer: str, frame: int, l
     pictures = [Image.new("RGB", (30, 24), (each,) * 3) for each in levels]
     file = io.BytesIO()
     pictures[0].save(file, "PNG", save_all=True, append_images=pictures[1:])
-    clip = subject_given(model, file.getvalue())
+    clip = make_subject(model, file.getvalue())
     view = View(layer=layer, frame=frame)
     assert asked(clip, "layers", view)["moves"]
-    shown = Image.open(io.BytesIO(whole(clip, "photograph", view).data))
+    shown = Image.open(io.BytesIO(ask(clip, "photograph", view).data))
     seen = int(np.asarray(shown)[12, 12, 0])
     # of two frames the second stands for the last three of six, in whose middle is the fifth
     assert abs(seen - level) <= 2
-    assert not asked(subject_given(model, "assets/samples/cat.jpg"), "layers", view)["moves"]
+    assert not asked(make_subject(model, "assets/samples/cat.jpg"), "layers", view)["moves"]
 
 
 SIDE = 480
@@ -200,3 +201,34 @@ def test_windows_of_attention_are_told_as_the_most_that_is_seen() -> None:
     facts = asked(subject, "field", View(layer=case.layers[1]))
     assert "sees at most 8×8 px, by attention in windows" in words(facts["facts"])
     assert words(facts["says"]).endswith("sees, at most 8×8 px, by attention in windows")
+
+
+def test_classes_are_the_capture_s_with_their_shares(model: Model) -> None:
+    subject = subject_of(model)
+    facts, picture = answer(subject, View(), Question("head"))
+    cap = hookviz.capture(subject.model, subject.image)
+    expected = cap.predictions(5)
+    assert [each["name"] for each in facts["classes"]] == [name for name, _ in expected]
+    shares = [each["share"] for each in facts["classes"]]
+    assert shares == pytest.approx([chance for _, chance in expected], rel=1e-3)
+    assert facts["classes"][0]["says"].endswith("%")
+    assert facts["note"] == ""
+    assert picture.startswith(b"\x89PNG")
+
+
+def test_random_weights_and_a_network_without_classes_are_said() -> None:
+    random = subject_of(hookviz.load_model("shapesnet", weights="random"), "star")
+    assert "random" in asked(random, "head", View())["note"]
+    rows = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))
+    facts = asked(subject_of(as_model(rows), "star"), "head", View())
+    assert (facts["classes"], facts["note"]) == ([], "This network puts out no class scores.")
+    open_ = asked(subject_of(hookviz.wrap(seeded(Tiny)), "star"), "head", View())
+    assert "Nobody said" in open_["note"]
+    assert all("%" not in each["says"] and each["share"] == 0 for each in open_["classes"])
+    trained = as_model(nn.Sequential(nn.Conv2d(3, 4, 3), nn.Dropout(), nn.Flatten(2)).train())
+    note = asked(subject_of(trained, "star"), "head", View())["note"]
+    assert "no class scores. It is in training mode" in note
+    vector = hookviz.wrap(seeded(Tiny), output="embedding")
+    facts = asked(subject_of(vector, "star"), "head", View())
+    assert facts["classes"] == []
+    assert "an embedding of 5 numbers" in facts["note"]

@@ -8,16 +8,9 @@ from hookviz.explorer.question import (
     NotThereError,
     asked_cell,
     asked_number,
-    is_below,
     written,
 )
 from tests.explorer.asking import NO_NUMBERS
-
-
-@pytest.mark.parametrize("index", [0, 5])
-def test_what_is_there_is_returned(index: int) -> None:
-    assert asked_number({"channel": index}, "channel", 6, "conv1") == index
-    assert asked_cell({"row": index, "column": 5 - index}, (6, 6), "conv1") == (index, 5 - index)
 
 
 @pytest.mark.parametrize("given", [*NO_NUMBERS, 6, "x" * 10_000])
@@ -28,8 +21,3 @@ def test_what_is_not_there_is_refused_in_a_sentence_with_what_is(axis: str, give
     assert len(written(given)) <= 40
     with pytest.raises(NotThereError, match="no column 4: its columns are 0 to 3"):
         asked_cell({"row": 1, "column": 4}, (6, 4), "conv1")
-
-
-@pytest.mark.parametrize(("given", "there"), [(3, True), (2, False), (8, False), (7, True)])
-def test_numbers_can_begin_elsewhere(given: int, there: bool) -> None:
-    assert is_below(given, 8, 3) == there

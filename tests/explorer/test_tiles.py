@@ -16,11 +16,11 @@ from hookviz.atlas.files import atlas_of
 from hookviz.errors import HookVizError
 from hookviz.explorer.question import Answer
 from hookviz.explorer.subject import Subject
-from hookviz.explorer.tiles import both_seen
+from hookviz.explorer.tiles import describe_pair
 from hookviz.explorer.view import View
 from hookviz.types import Capture, Model
 from hookviz.wording import percent
-from tests.explorer.subjects import asked, pinned, subject_of, whole, words
+from tests.explorer.asking import ask, asked, pinned, subject_of, words
 
 
 def values(subject: Subject, step: str = "stem.first.conv") -> NDArray[np.float32]:
@@ -48,7 +48,7 @@ def assert_signs(pixels: NDArray[np.uint8], numbers: NDArray[np.float32]) -> Non
 
 @pytest.mark.parametrize("view", [View(), View(scale="channel", colours="viridis")])
 def test_each_tile_has_its_channels_colours(subject: Subject, view: View) -> None:
-    found = whole(subject, "tiles", view)
+    found = ask(subject, "tiles", view)
     grid = hookviz.make_grid(
         values(subject),
         scale="balanced" if view.scale == "automatic" else view.scale,
@@ -76,8 +76,8 @@ def test_the_orders_are_those_of_the_numbers(subject: Subject) -> None:
 
 
 def test_it_says_in_words_what_is_seen_the_same_in_any_order(subject: Subject) -> None:
-    plain = whole(subject, "tiles")
-    sorted_ = whole(subject, "tiles", View(sort="max", top=16))
+    plain = ask(subject, "tiles")
+    sorted_ = ask(subject, "tiles", View(sort="max", top=16))
     assert sorted_.data == plain.data
     assert {**sorted_.facts, "cost": ""} == {**plain.facts, "cost": ""}
     assert plain.facts["cost"].startswith("one forward pass ")
@@ -103,7 +103,7 @@ def test_it_says_in_words_what_is_seen_the_same_in_any_order(subject: Subject) -
 @pytest.mark.parametrize(("shown", "face"), [("A", "a"), ("B", "b"), ("Split", "split")])
 def test_a_pair_has_the_tiles_of_both(subject: Subject, shown: str, face: str) -> None:
     subject = replace(subject, pinned=pinned(subject, "stem.first.norm", image="cat"))
-    found = whole(subject, "tiles", View(compared=shown))
+    found = ask(subject, "tiles", View(compared=shown))
     facts = found.facts
     assert (facts["pair"]["face"], facts["isDifference"], facts["isOfA"]) == (face, False, False)
     both = values(subject), values(subject, "stem.first.norm")
@@ -123,14 +123,14 @@ def test_a_pair_has_the_tiles_of_both(subject: Subject, shown: str, face: str) -
         },
         "alike": True,
         "hint": "Hold F to flip between the two.",
-        "seen": [],  # see tests/explorer/test_tiles.py
+        "seen": [],
         "warning": "",
     }
 
 
 def test_the_difference_is_red_where_b_is_higher(subject: Subject) -> None:
     subject = replace(subject, pinned=pinned(subject, "stem.first.norm"))
-    found = whole(subject, "tiles", View(compared="Difference"))
+    found = ask(subject, "tiles", View(compared="Difference"))
     assert found.facts["isDifference"]
     assert found.facts["pair"] is None
     changed = values(subject)[7] - values(subject, "stem.first.norm")[7]
@@ -143,7 +143,7 @@ def test_the_difference_is_red_where_b_is_higher(subject: Subject) -> None:
 @pytest.mark.parametrize(("shown", "of_a"), [("A", True), ("B", False), ("Difference", False)])
 def test_of_two_shapes_one_is_shown(subject: Subject, shown: str, of_a: bool) -> None:
     subject = replace(subject, pinned=pinned(subject, "stage3"))
-    found = whole(subject, "tiles", View(compared=shown, sort="change"))
+    found = ask(subject, "tiles", View(compared=shown, sort="change"))
     facts, compare = found.facts, found.facts["compare"]
     maps = values(subject, "stage3" if of_a else "stem.first.conv")
     assert (facts["isOfA"], facts["pair"], facts["isDifference"]) == (of_a, None, False)
@@ -177,7 +177,7 @@ def test_patches_take_the_place_of_maps(model: Model) -> None:
     atlas = atlas_of(model)
     assert atlas is not None
     subject = subject_of(model, atlas=atlas)
-    found = whole(subject, "tiles", View(patches=True))
+    found = ask(subject, "tiles", View(patches=True))
     assert found.facts["isPatches"]
     assert found.facts["palette"] == []
     assert words(found.facts["legend"]).startswith("Each tile is what excites its channel most")
@@ -212,16 +212,16 @@ def test_either_side_has_its_picture_and_its_classes(subject: Subject) -> None:
         return captures[0]
 
     of_pair = replace(subject, pinned=replace(pinned(other, LAYER), run=run))
-    a, b = both_seen(of_pair, captures[1])
+    a, b = describe_pair(of_pair, captures[1])
     assert (a["name"], b["name"]) == ("A", "B")
     for side, capture in zip((a, b), captures, strict=True):
         label, chance = capture.predictions(1)[0]
         assert side["classes"][0] == f"{label} {percent(chance)}"
         assert side["picture"].startswith("data:image/png;base64,")
     assert a["picture"] != b["picture"]
-    both_seen(of_pair, captures[1])
+    describe_pair(of_pair, captures[1])
     assert len(runs) == 1  # it is kept
-    assert both_seen(subject, captures[1]) == []  # without A
+    assert describe_pair(subject, captures[1]) == []  # without A
 
 
 def test_a_that_can_not_be_had_is_said(subject: Subject) -> None:
@@ -229,9 +229,9 @@ def test_a_that_can_not_be_had_is_said(subject: Subject) -> None:
         raise HookVizError("Its image is gone.")
 
     lost = replace(subject, pinned=replace(pinned(subject, "stage1"), read=gone))
-    found = whole(lost, "tiles", View(compared="A"))
+    found = ask(lost, "tiles", View(compared="A"))
     assert found.facts["compare"]["warning"] == "Its image is gone."
-    assert found.data == whole(subject, "tiles").data
+    assert found.data == ask(subject, "tiles").data
     capture = hookviz.capture(subject.model, subject.model_input)
     lost = replace(subject, pinned=replace(pinned(subject, LAYER, link="lost"), run=gone))
-    assert both_seen(lost, capture) == []  # which is left to its maps
+    assert describe_pair(lost, capture) == []  # which is left to its maps

@@ -17,7 +17,7 @@ from hookviz.explorer.answering import answer as answer_question
 from hookviz.explorer.question import Answer, NotThereError, Question
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View
-from tests.explorer.subjects import asked, subject_of, whole
+from tests.explorer.asking import ask, asked, subject_of
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def subject() -> Subject:
 
 @pytest.fixture(scope="module")
 def answer(subject: Subject) -> Answer:
-    return whole(subject, "whole")
+    return ask(subject, "whole")
 
 
 def leaves(part: Any) -> Iterator[Any]:
@@ -53,7 +53,7 @@ def test_every_call_is_a_card_in_order(subject: Subject, answer: Answer) -> None
         assert torch.equal(highest[card["channels"]], expected)
     classes = hookviz.capture(subject.model, subject.image).predictions(5)
     assert [each["name"] for each in answer.facts["classes"]] == [name for name, _ in classes]
-    assert whole(subject, "whole", View(channel=3)).facts["network"] == answer.facts["network"]
+    assert ask(subject, "whole", View(channel=3)).facts["network"] == answer.facts["network"]
 
 
 def test_small_maps_stand_in_the_picture_where_it_says(

@@ -12,7 +12,7 @@ import hookviz
 from hookviz.errors import HookVizError
 from hookviz.explorer.question import Answer
 from hookviz.types import Model, Preprocess
-from tests.explorer.subjects import subject_of, whole
+from tests.explorer.asking import ask, subject_of
 from tests.networks import as_model, random_input, seeded
 from tests.plain_hooks import every_output
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:FutureWarning")
 
 
 def shown(model: Model) -> Answer:
-    return whole(subject_of(model), "whole")
+    return ask(subject_of(model), "whole")
 
 
 def lines(answer: Answer) -> set[tuple[str, str]]:
@@ -60,7 +60,7 @@ class Thrice(Pieces):
 def test_a_module_that_runs_three_times_has_three_cards_each_with_its_own_maps() -> None:
     model = as_model(seeded(Thrice))
     subject = subject_of(model)
-    answer = whole(subject, "whole")
+    answer = ask(subject, "whole")
     cards = answer.facts["network"]["parts"]
     assert [card["name"] for card in cards] == ["a", "a#1", "a#2", "head"]
     assert len({card["output"] for card in cards[:3]}) == len({c["tile"] for c in cards[:3]}) == 3

@@ -12,9 +12,9 @@ from hookviz.hooking import channels_last
 from hookviz.hooking.channels_last import (
     ROUNDING,
     faster_model,
-    how,
     is_convolutional,
     lay_out,
+    rounding_note,
     with_channels_last,
 )
 from hookviz.hooking.forward_pass import forward_pass, private_replica
@@ -110,7 +110,7 @@ def test_a_network_that_goes_by_how_its_input_lies_gets_it_plainly(kind: type[Wi
     images = random_input(0, SIDE)
     assert faster_model(model, images) is model
     assert faster_model(model, images) is model
-    assert how(faster_model(model, images)) == ""
+    assert rounding_note(faster_model(model, images)) == ""
 
 
 def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
@@ -123,7 +123,7 @@ def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
     )
     del first, second
     gc.collect()
-    assert channels_last._made[model.network][0]() is None
+    assert channels_last._copies[model.network][0]() is None
 
 
 @pytest.mark.parametrize("replaced", [False, True])

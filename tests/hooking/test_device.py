@@ -5,21 +5,13 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.hooking.device import device_and_dtype, dtypes, take_down_dtype, with_numbers
+from hookviz.hooking.device import device_and_dtype, dtypes, take_down_dtype
 from hookviz.types import Preprocess
 from tests.networks import random_input, seeded
 from tests.odd_networks import Odd
 from tests.pictures import picture
 
 IMAGE = random_input(5)
-
-
-def test_only_the_device_without_numbers_is_set_aside() -> None:
-    made = with_numbers(lambda: torch.zeros(1))
-    with torch.device("meta"):
-        assert made().device == torch.device("cpu")
-        assert torch.zeros(1).is_meta
-    assert made().device == torch.device("cpu")
 
 
 class MakesTensors(Odd):

@@ -13,7 +13,7 @@ from hookviz.hooking.function_calls import (
     is_function,
     kind_of_function,
     observe_functions,
-    taken_apart,
+    split_name,
 )
 from tests.networks import hook_count, random_input, seeded
 
@@ -77,9 +77,9 @@ def test_a_name_tells_what_is_called_where() -> None:
     assert [kind_of_function(name) for name in NAMES[:3]] == ["Sigmoid", "ReLU", "MaxPool2d"]
     assert all(map(is_function, NAMES))
     assert not is_function("block.relu")
-    assert taken_apart(NAMES[0]) == ("sigmoid", "in block")
-    assert taken_apart(NAMES[1]) == ("relu", "after block.parts.0")
-    assert taken_apart(NAMES[5]) == ("tanh", "after block")
+    assert split_name(NAMES[0]) == ("sigmoid", "in block")
+    assert split_name(NAMES[1]) == ("relu", "after block.parts.0")
+    assert split_name(NAMES[5]) == ("tanh", "after block")
     assert all(hasattr(nn, kind) for kind in KINDS.values())
 
 

@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import hookviz
-from hookviz.explorer.look import Look
+from hookviz.explorer.rendering import Look
 from hookviz.live.frames import Subject
 from hookviz.types import Model
 from tests.pictures import encoded, picture

@@ -16,7 +16,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.tile_facts import tile_facts
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.images import reading
 from hookviz.language.naming import class_label
 from hookviz.language.speaking import speaking
@@ -350,7 +350,7 @@ def test_two_streams_at_once_see_their_own_frames() -> None:
         thread.join(120)
     assert wrong == []
     assert all_hooks(model) == 0
-    assert len(replicas._idle[model.network]) <= 4
+    assert len(network_state._idle[model.network]) <= 4
 
 
 def open_(

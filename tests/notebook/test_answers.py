@@ -10,9 +10,8 @@ import pytest
 from torch import Tensor
 
 from hookviz.errors import SettingError
-from hookviz.explorer.given import subject_given
 from hookviz.explorer.question import Answer, Question
-from hookviz.explorer.subject import Subject
+from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import Cell, View
 from hookviz.notebook import answers
 from hookviz.notebook.answers import (
@@ -72,7 +71,7 @@ class Heard:
 
 @pytest.fixture
 def subject(tiny: Model, noise: Tensor) -> Subject:
-    return subject_given(tiny, noise)
+    return make_subject(tiny, noise)
 
 
 def asked(subject: Subject, number: str, name: str = "tiles", **facts: Any) -> PendingQuestion:
@@ -183,7 +182,7 @@ def test_an_answer_at_once_is_there_before_the_question_returns(
 
 
 def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise: Tensor) -> None:
-    about = subject_given(tiny, noise)
+    about = make_subject(tiny, noise)
     line = CommTransport(lambda: about, "en", lambda _message, _files: None, lambda _asked: None)
     parents: list[str] = []
     line.as_a_reply(lambda: parents.append(PARENT.get()))
@@ -195,7 +194,7 @@ def test_what_is_sent_is_a_word_on_the_clients_newest_message(tiny: Model, noise
 
 
 def test_a_question_about_something_else_is_left(tiny: Model, noise: Tensor) -> None:
-    about = subject_given(tiny, noise)
+    about = make_subject(tiny, noise)
     said: list[Any] = []
     line = CommTransport(lambda: about, "en", lambda message, _files: said.append(message), print)
     asked = {"ask": "1", "question": {"name": "tiles"}, "view": {}, "theme": "light"}

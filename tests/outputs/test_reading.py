@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import hookviz
-from hookviz.outputs.declaration import Output, Part, as_output
+from hookviz.outputs.answer import Output, Part, as_output
 from hookviz.outputs.reading import (
     boxes_of,
     is_boxes,

@@ -21,7 +21,7 @@ from hookviz.serving.fair_queue import FairQueue
 from hookviz.serving.time_limit import TooLongError
 from hookviz.serving.turns import RunSlot, WatchedRun
 from hookviz.types import ignore
-from tests.explorer.subjects import subject_of
+from tests.explorer.asking import subject_of
 from tests.live.turns import held_up
 from tests.loops import until
 from tests.serving.test_fair_queue import Gone, asking

@@ -28,8 +28,7 @@ from hookviz.language.speaking import speaking
 from hookviz.standalone.client_page import CLIENT
 from hookviz.standalone.recording import call_facts, record_layers, step_halves
 from hookviz.wording import number
-from tests.explorer.asking import decoded, floats
-from tests.explorer.subjects import asked, subject_of
+from tests.explorer.asking import asked, decoded, floats, subject_of
 from tests.networks import as_model, random_input, seeded
 from tests.node import run_node
 from tests.standalone.pages import LANGUAGES, THEMES, Asked, Recorded, recorded

@@ -9,7 +9,7 @@ import hookviz
 from hookviz.models import catalog, hugging_face, user_models
 from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
-from hookviz.models.fetching.attempt_errors import RetryLimits
+from hookviz.models.fetching.transfers import RetryLimits
 from hookviz.settings import settings
 from tests.networks import Tiny, seeded
 from tests.repositories import cached, vit

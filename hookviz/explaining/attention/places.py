@@ -22,7 +22,7 @@ from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import AttentionCalls, Running
 from hookviz.hooking.device import with_numbers
 from hookviz.hooking.forward_pass import forward_pass, private_replica
-from hookviz.hooking.plain_tensors import kind_of
+from hookviz.hooking.torch_functions import kind_of
 from hookviz.types import FIRST, UNKNOWN, VECTORS, ActivationKey, Layout, Model, ModelInput
 
 Factors = tuple[Tensor, Tensor]

@@ -34,11 +34,11 @@ from hookviz.hooking.forward_pass import (
     backward_pass,
     differentiable,
     forward_pass,
+    pass_without_data,
     private_replica,
 )
 from hookviz.hooking.network_state import Findings
 from hookviz.hooking.selection import Layers
-from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import TensorMarks, function_name
 from hookviz.language.saying import joined, say
 from hookviz.models.derived_models import with_edits
@@ -61,7 +61,7 @@ class _AttentionGradients(AttentionCalls):
     ) -> Any:
         """Call `func`; torch's own attention by its definition, where somebody looks."""
         name = function_name(func).partition(".")[0]
-        if not self._is_looked_at(tuple(self._running)):
+        if not self._is_observed(tuple(self._running)):
             return super().called(func, args, kwargs)
         if name == "scaled_dot_product_attention":
             weights = attention_weights(*args, **kwargs)
@@ -118,8 +118,8 @@ class _AttentionGradients(AttentionCalls):
                 gradients[number] = turned.to("cpu", torch.float32).reshape(weights.shape)
         return gradients
 
-    def _kept(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
-        kept = super()._kept(weights, order)
+    def _copied(self, weights: Tensor, order: Sequence[int] = ()) -> Tensor:
+        kept = super()._copied(weights, order)
         if weights.requires_grad:
             self._edges[kept] = _edge(weights), tuple(order)
         return kept

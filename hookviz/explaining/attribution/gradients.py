@@ -37,8 +37,7 @@ from hookviz.hooking.forward_pass import (
     forward_pass,
     private_replica,
 )
-from hookviz.hooking.plain_tensors import kind_of
-from hookviz.hooking.torch_functions import EveryFunction, function_name
+from hookviz.hooking.torch_functions import EveryFunction, function_name, kind_of
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining.attribution.batched_passes import iter_target_values
 from hookviz.explaining.attribution.target import AttributionTarget
-from hookviz.hooking.channels_last import faster_model, how, lay_out
+from hookviz.hooking.channels_last import faster_model, lay_out, rounding_note
 from hookviz.types import Model, ModelInput, Progress
 
 Floats = NDArray[np.float64]
@@ -139,4 +139,6 @@ def occlusion(
     batches = iter_target_values(fast, model_input, target, inputs, count=count, progress=progress)
     values = torch.cat([batch.values for batch in batches]).numpy()
     drops = (values[0] - values[1:]).reshape(windows.grid)
-    return Occlusion(float(values[0]), drops, over_pixels(drops, windows.boxes), how(fast))
+    return Occlusion(
+        float(values[0]), drops, over_pixels(drops, windows.boxes), rounding_note(fast)
+    )

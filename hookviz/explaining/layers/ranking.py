@@ -13,8 +13,8 @@ from hookviz.capturing.inputs import own_shape
 from hookviz.errors import UnknownLayerError
 from hookviz.explaining.layers.layer_call import LayerCall
 from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import pass_without_data
 from hookviz.hooking.network_state import Findings
-from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import (
     ACTIVATIONS,
     NORMS,

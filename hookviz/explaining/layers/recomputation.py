@@ -36,7 +36,7 @@ from hookviz.explaining.layers.layer_call import (
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
 from hookviz.hooking.own_network import buffers_put_back, generators, put_generators_back
-from hookviz.hooking.plain_tensors import kind_of
+from hookviz.hooking.torch_functions import kind_of
 from hookviz.language.saying import mark, say
 from hookviz.types import ActivationKey, Model, ModelInput
 

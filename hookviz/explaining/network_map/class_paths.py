@@ -37,8 +37,7 @@ from hookviz.explaining.scores.scoring import scores_in
 from hookviz.hooking import hooks
 from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, backward_pass, differentiable
-from hookviz.hooking.plain_tensors import kind_of
-from hookviz.hooking.torch_functions import TensorMarks, not_followed
+from hookviz.hooking.torch_functions import TensorMarks, kind_of, not_followed
 from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Layout, Model, ModelInput, Progress, ignore
 

@@ -25,12 +25,12 @@ from hookviz.hooking import hooks
 from hookviz.hooking.attention_calls import memory_of
 from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
-from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.torch_functions import (
     EveryFunction,
     TensorMarks,
     function_name,
     not_followed,
+    plain,
     version,
 )
 from hookviz.language.saying import joined, say

@@ -12,7 +12,7 @@ from hookviz.capturing.recorded_pass import activation_of
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
-from hookviz.hooking.recorder import Recorder
+from hookviz.hooking.hooks import Recorder
 from hookviz.types import ActivationKey, Model, ModelInput, Progress, ignore
 
 CHANNELS = 3

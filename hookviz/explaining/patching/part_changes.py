@@ -39,7 +39,7 @@ from hookviz.explaining.attribution.batched_passes import (
 )
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.channels_last import faster_model, how, lay_out
+from hookviz.hooking.channels_last import faster_model, lay_out, rounding_note
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
 from hookviz.hooking.hooks import map_tensors
 from hookviz.hooking.torch_functions import EveryFunction
@@ -174,7 +174,7 @@ class PartChanges(ABC):
     @property
     def how(self) -> str:
         """How the scores of the last passes are rounded, in words; empty of plain passes."""
-        return how(self._passes)
+        return rounding_note(self._passes)
 
     def _with_halves(self, before: Tensor, reporter: ProgressReporter) -> "_HalfScores | None":
         """Score either half of the parts changed in passes of their own; None if they fail."""

@@ -22,7 +22,7 @@ from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.explaining.patching.part_changes import MAX_WORK, PartChanges, work_behind
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
-from hookviz.hooking.attention_heads import HeadChange, HeadOutputs
+from hookviz.hooking.attention_calls import HeadChange, HeadOutputs
 from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import (
     ProgressReporter,

@@ -36,7 +36,7 @@ from hookviz.hooking.function_calls import is_function, nearest_module, no_modul
 from hookviz.hooking.selection import Layers
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.outputs.declaration import NUMBER, Output
+from hookviz.outputs.answer import NUMBER, Output
 from hookviz.types import LayerInfo, Model, ModelInput, Progress, ignore
 from hookviz.wording import number, times
 

@@ -27,7 +27,6 @@ from hookviz.hooking.hooks import tensors_in
 from hookviz.hooking.network_state import is_shared, share
 from hookviz.language.saying import say
 from hookviz.models.derived_models import copied_network
-from hookviz.models.exported import SUFFIX
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model, ModelInput, Progress, ignore
@@ -76,10 +75,14 @@ class CompactedModel:
                 `torch.export` can't follow the network's code.
         """
         file = path_of(path)
-        if file.suffix.casefold() != SUFFIX:
+        if file.suffix.casefold() != ".pt2":
             name = shorten(file.name)
             raise ModelError(
-                say("{file!r} does not end in {suffix}, as programs do.", file=name, suffix=SUFFIX)
+                say(
+                    "{file!r} does not end in {suffix}, as programs do.",
+                    file=name,
+                    suffix=".pt2",
+                )
             )
         images = self._images.to(*device_and_dtype(self.model.network))
         try:

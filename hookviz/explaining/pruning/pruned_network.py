@@ -28,11 +28,10 @@ from hookviz.explaining.pruning.methods import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.device import with_numbers
-from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.hooking.forward_pass import ProgressReporter, pass_without_data, private_replica
 from hookviz.hooking.own_network import replaced_tensors
-from hookviz.hooking.plain_tensors import plain
 from hookviz.hooking.selection import Layers, select
-from hookviz.hooking.shape_pass import pass_without_data
+from hookviz.hooking.torch_functions import plain
 from hookviz.language.saying import say
 from hookviz.models.derived_models import with_tensors
 from hookviz.models.wrapping import as_model

@@ -33,10 +33,9 @@ from hookviz.explaining.receptive_fields.attention_rules import WINDOWS
 from hookviz.explaining.receptive_fields.extent import Edges, Extent
 from hookviz.explaining.receptive_fields.tracer import Budget, Tracer
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import forward_pass, private_replica
+from hookviz.hooking.forward_pass import forward_pass, pass_without_data, private_replica
 from hookviz.hooking.function_calls import observe_functions
 from hookviz.hooking.network_state import Findings, is_shared, unchanged
-from hookviz.hooking.shape_pass import pass_without_data
 from hookviz.hooking.torch_functions import not_followed
 from hookviz.language.saying import say
 from hookviz.types import LAST, TOKENS, UNKNOWN, ActivationKey, Layout, Model, ModelInput

@@ -90,7 +90,7 @@ def save_result(result: LensResult, folder: Path, model: Model) -> list[Path]:
 
 
 def how_note(how: str) -> tuple[TextPanel, ...]:
-    """Return a note on rounding as of `hookviz.hooking.channels_last.how`; none of plain passes."""
+    """Return the note of `hookviz.hooking.channels_last.rounding_note`; none for plain passes."""
     return (TextPanel(how, "note"),) if how else ()
 
 

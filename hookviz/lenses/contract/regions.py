@@ -22,7 +22,7 @@ from hookviz.errors import ModelError, SettingError, shorten
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import Lens, Subject
 from hookviz.lenses.contract.parameters import ClassChoice, Parameter
-from hookviz.outputs.declaration import BOXES, EMBEDDING, KINDS, MAPS, NUMBER, Output
+from hookviz.outputs.answer import BOXES, EMBEDDING, KINDS, MAPS, NUMBER, Output
 from hookviz.outputs.reading import picked, within
 from hookviz.types import ModelInput
 from hookviz.wording import times

@@ -45,7 +45,7 @@ from hookviz.lenses.contract.regions import (
 )
 from hookviz.models.derived_models import with_edits
 from hookviz.models.wrapping import as_model
-from hookviz.outputs.declaration import NUMBER, Output
+from hookviz.outputs.answer import NUMBER, Output
 from hookviz.settings import ASSETS
 from hookviz.types import InputImage, Model, Pixels, Progress, ignore
 from hookviz.wording import number, times

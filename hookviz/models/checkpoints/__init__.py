@@ -1,5 +1,4 @@
 """Read the state dict in an untrusted file of weights without running what the file holds.
 
-What kind of file it is, what is refused before it is read, what is found inside. Knows no
-architecture. Imports the top files.
+`guards` refuses files before they are loaded, `files` reads and writes them. Knows no architecture.
 """

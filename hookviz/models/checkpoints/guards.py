@@ -1,13 +1,13 @@
 """Refuse files of weights that are harmful or no checkpoint, before torch reads them.
 
-Zip bombs, other archives and endless pickles are refused here. The errors say what works instead,
-and what kind of file it is by its first bytes, a zip's entries or its name.
+Zip bombs, other archives and endless pickles are refused here. The errors name the kind of file, by
+its first bytes, a zip's entries or its name, and a kind that works.
 """
 
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from mmap import mmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hookviz.reader.answer_file import AnswerWriter
 
 _WORKS = mark("HookViz reads .safetensors files, and state dicts saved by torch.save (.pt, .pth)")
-_SIGNS: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, and what kind of file has them
+_SIGNS: tuple[tuple[int, bytes, str], ...] = (  # offset, bytes, and the kind of file
     (
         0,
         b"version https://git-lfs",
@@ -75,7 +75,7 @@ _SUFFIXES = {
     ".mlmodel": mark("by its name it is a Core ML model"),
     ".index": mark("by its name it is part of a TensorFlow checkpoint"),
 }
-_ARCHIVES = (  # what an entry of a zip is called, and what kind of zip has it
+_ARCHIVES = (  # patterns of an entry's name, and the kind of zip that has it
     (r"(^|/)saved_model\.pb$", mark("it is a zipped TensorFlow SavedModel")),
     (r"(^|/)model\.weights\.h5$", mark("it is a Keras model (.keras)")),
     (
@@ -156,7 +156,7 @@ def unsafe_file_error(name: str, reason: str) -> WeightsError:
 
 
 def _guess(wanted: str) -> str:
-    """Say what an object of that class usually does in a checkpoint."""
+    """Return the usual role of an object of that class in a checkpoint."""
     package = wanted.partition(".")[0]
     if package in ("numpy", "_codecs"):
         return say("That is a NumPy value, such as a metric kept beside the weights.")
@@ -175,8 +175,8 @@ def kind_of(head: bytes, name: str) -> str:
     for pattern, kind in _STARTS:
         if re.match(pattern, head, re.IGNORECASE):
             title = re.search(rb"<(?:title|code)>\s*([^<]{1,200})", head, re.IGNORECASE)
-            said = shorten(title[1].decode(errors="replace").strip()) if title else ""
-            return f"{say(kind)} ({said!r})" if said else say(kind)
+            text = shorten(title[1].decode(errors="replace").strip()) if title else ""
+            return f"{say(kind)} ({text!r})" if text else say(kind)
     suffix = Path(name).suffix.casefold()
     known = _SUFFIXES.get(suffix)
     return (
@@ -184,15 +184,6 @@ def kind_of(head: bytes, name: str) -> str:
         if known
         else say("its first bytes, {head!r}, are of no kind known here", head=head[:8])
     )
-
-
-def _archive_kind(entries: Iterable[str]) -> str:
-    """Name the kind of a zip that torch.save did not write, by its entries; empty if unknown."""
-    names = tuple(entries)
-    for pattern, kind in _ARCHIVES:
-        if any(re.search(pattern, name) for name in names):
-            return say(kind)
-    return ""
 
 
 def check_archive(stream: BinaryIO, size: int, name: str) -> None:
@@ -222,8 +213,10 @@ def check_archive(stream: BinaryIO, size: int, name: str) -> None:
         )
     if "data.pkl" not in inside:
         names = joined(shorten(entry.filename, 40) for entry in entries[:3]) or "nothing"
-        kind = _archive_kind(entry.filename for entry in entries)
-        raise unreadable(name, kind or say("it is a zip archive that holds {files}", files=names))
+        for pattern, kind in _ARCHIVES:
+            if any(re.search(pattern, entry.filename) for entry in entries):
+                raise unreadable(name, say(kind))
+        raise unreadable(name, say("it is a zip archive that holds {files}", files=names))
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > _MOST_INFLATED * size:
         raise unreadable(
@@ -270,9 +263,9 @@ def check_pickles(stream: BinaryIO, count: int, name: str) -> None:
 
     Args:
         stream: at the start of the first.
-        count: how many there are: torch's old format is five, the last two the state dict and which
-            values follow.
-        name: what to call the file in errors.
+        count: number of pickles: torch's old format has five, the last two the state dict and the
+            list of its values.
+        name: of the file, for errors.
 
     Raises:
         WeightsError: reading them would do harm, or they are damaged.

@@ -28,7 +28,7 @@ ALLOWED_GLOBALS = re.compile(
     r"|torch\._utils _rebuild_(tensor|tensor_v2|qtensor|sparse_tensor|meta_tensor_no_storage)"
     r"|torch\._utils _rebuild_parameter(_with_state)?|torch\._tensor _rebuild_from_type_v2"
 )
-"""Module and name of all that a file may refer to; of ``torch [a-z]`` types of numbers are left.
+"""Module and name of every allowed global; ``torch [a-z]`` stands for types of numbers.
 
 torch's own list has more: `set`, `bytearray`, `_codecs.encode` and tensors by their length take
 memory or time at will.
@@ -52,7 +52,7 @@ class PickleTooLongError(Exception):
 
 
 class _Name(str):
-    """Module and name of what a file refers to."""
+    """Module and name of a global that a file refers to."""
 
     __slots__ = ()
 
@@ -64,8 +64,8 @@ class _Storage:
         self.count = count
 
 
-class _Made:
-    """What a file makes: a list with its items, a dict, a tensor or another object."""
+class _Object:
+    """Object of a file: a list with its items, a dict, a tensor or another one."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -96,12 +96,12 @@ def _tuple_of(items: Sequence[Any]) -> _Tuple:
 
 
 def _depth_over(items: Sequence[Any]) -> int:
-    """Return how deep what holds the items is nested; they are inside of it then."""
+    """Return the depth of a container of the items, which are inside of it from then on."""
     depth = 1 + max((getattr(item, "depth", 0) for item in items), default=0)
     if depth > _MOST_NESTED:
         raise ValueError("values are nested without end")
     for item in items:
-        if isinstance(item, _Made):
+        if isinstance(item, _Object):
             item.is_inside = True
     return depth
 
@@ -149,12 +149,12 @@ class PickleCheck:
         elif instruction == "EMPTY_TUPLE":
             stack.append(_Tuple())
         elif instruction in {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}:
-            stack.append(_Made(instruction.removeprefix("EMPTY_").lower()))
+            stack.append(_Object(instruction.removeprefix("EMPTY_").lower()))
         elif instruction == "TUPLE":
-            items = self._marked()
+            items = self._pop_marked()
             self._stack.append(_tuple_of(items))
         elif instruction in {"TUPLE1", "TUPLE2", "TUPLE3"}:
-            items = self._taken(int(instruction[-1]))
+            items = self._pop(int(instruction[-1]))
             stack.append(_tuple_of(items))
         else:
             return self._fill_or_call(instruction)
@@ -162,21 +162,21 @@ class PickleCheck:
 
     def _fill_or_call(self, instruction: str) -> bool:
         if instruction in {"APPEND", "APPENDS"}:
-            items = self._taken(1) if instruction == "APPEND" else self._marked()
+            items = self._pop(1) if instruction == "APPEND" else self._pop_marked()
             self._fill(items)
         elif instruction in {"SETITEM", "SETITEMS"}:
-            items = self._taken(2) if instruction == "SETITEM" else self._marked()
+            items = self._pop(2) if instruction == "SETITEM" else self._pop_marked()
             for key in items[::2]:
                 _check_key(key)
             self._fill(items)
         elif instruction in {"REDUCE", "NEWOBJ"}:
-            called, arguments = self._taken(2)
+            called, arguments = self._pop(2)
             result = self._call(called, arguments)
-            if isinstance(result, _Made):
+            if isinstance(result, _Object):
                 result.depth = _depth_over([arguments])
             self._stack.append(result)
         elif instruction == "BUILD":
-            (state,) = self._taken(1)
+            (state,) = self._pop(1)
             _check_state(self._stack[-1], state)
             self._fill([state])
         elif instruction == "BINPERSID":
@@ -187,17 +187,17 @@ class PickleCheck:
 
     def _fill(self, items: Sequence[Any]) -> None:
         target = self._stack[-1]
-        if isinstance(target, _Made):
+        if isinstance(target, _Object):
             target.fill(items)
 
-    def _taken(self, count: int) -> list[Any]:
+    def _pop(self, count: int) -> list[Any]:
         if len(self._stack) < count:
             raise IndexError("it takes more than there is")
         items = self._stack[-count:]
         del self._stack[-count:]
         return items
 
-    def _marked(self) -> list[Any]:
+    def _pop_marked(self) -> list[Any]:
         items, self._stack = self._stack, self._below.pop()
         return items
 
@@ -210,16 +210,16 @@ class PickleCheck:
         if called in _COLLECTIONS:
             for each in arguments:
                 _check_items(each, is_counter=name == "Counter")
-            return _Made("dict")
+            return _Object("dict")
         if module == "torch._tensor" and name == "_rebuild_from_type_v2":
             self._call(arguments[0], arguments[2])
-            return _Made("object")
+            return _Object("object")
         if name in _TENSORS:
             _check_tensor(*arguments[:4])
             if name == "_rebuild_qtensor" and prod(arguments[2]) > arguments[0].count:
                 raise ValueError("a tensor of more values than its storage")  # torch makes them
-            return _Made("tensor")
-        return _Made("object")
+            return _Object("tensor")
+        return _Object("object")
 
     def _storage(self, identity: Any) -> Any:
         if not isinstance(identity, tuple) or identity[:1] != ("storage",):
@@ -281,25 +281,25 @@ def _check_key(key: Any) -> None:
     raise ValueError("keys other than text and numbers")
 
 
-def _check_items(given: Any, *, is_counter: bool) -> None:
-    """Check what a dictionary is made of: a list or dict that no other call has been given."""
-    if not isinstance(given, _Made) or given.kind not in {"list", "dict"} or given.is_used:
+def _check_items(items: Any, *, is_counter: bool) -> None:
+    """Check the items of a dictionary: a list or dict that no other call has used."""
+    if not isinstance(items, _Object) or items.kind not in {"list", "dict"} or items.is_used:
         raise ValueError("a dictionary of what is no list")
-    given.is_used = True
-    for item in given.items:
-        pair = item.items if isinstance(item, _Made) and item.kind == "list" else item
+    items.is_used = True
+    for item in items.items:
+        pair = item.items if isinstance(item, _Object) and item.kind == "list" else item
         if not is_counter and not isinstance(pair, (list, tuple)):
             raise ValueError("a dictionary of what are no pairs")
         _check_key(item if is_counter else pair[0])
 
 
-def _check_state(made: Any, state: Any) -> None:
-    """Check what an object is given as its state: a tensor takes a storage so."""
+def _check_state(target: Any, state: Any) -> None:
+    """Check the state of an object; a tensor gets its storage as its state."""
     if isinstance(state, tuple) and len(state) == 4:
         _check_tensor(*state)
         return
-    is_plain = state is None or (isinstance(state, _Made) and state.kind == "dict")
-    is_tensor = isinstance(made, _Made) and made.kind == "tensor"
+    is_plain = state is None or (isinstance(state, _Object) and state.kind == "dict")
+    is_tensor = isinstance(target, _Object) and target.kind == "tensor"
     if is_tensor or not (is_plain or isinstance(state, tuple)):
         raise ValueError("an object is given another state than its own")
 

@@ -23,8 +23,15 @@ from pathlib import Path
 from hookviz.errors import WeightsError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current, speak
-from hookviz.models.fetching.attempt_errors import RetryLimits, folder_error
-from hookviz.models.fetching.transfers import Meter, Report, Transfer, TransferStatus, hash_in_name
+from hookviz.models.fetching.transfers import (
+    Meter,
+    Report,
+    RetryLimits,
+    Transfer,
+    TransferStatus,
+    folder_error,
+    hash_in_name,
+)
 from hookviz.wording import byte_size
 
 __all__ = ["Download", "Report", "RetryLimits", "TransferStatus", "fetch", "matches_name", "start"]
@@ -112,8 +119,8 @@ def matches_name(path: Path) -> bool | None:
 class Download:
     """Transfer shared by all who ask for the same file; made by `start`.
 
-    It goes on to its end even when nobody looks any more (a browser's tab vanishes silently, and
-    the file will be wanted again), unless somebody cancels it and nobody else looks.
+    It runs to its end even without watchers (a browser's tab vanishes silently, and the file will
+    be wanted again), unless one cancels it and no other watches.
 
     Attributes:
         url: where it comes from.
@@ -121,7 +128,7 @@ class Download:
         file: the name of the file.
         existed: whether the file was there before, so that nothing had to be done.
         error: why it failed, once it has; also set where it was cancelled.
-        cancelled: whether it ended because somebody cancelled it.
+        cancelled: whether it was cancelled.
     """
 
     def __init__(self, url: str, path: Path, limits: RetryLimits) -> None:
@@ -160,10 +167,10 @@ class Download:
             self._watch(who)
 
     def cancel(self, who: Hashable) -> bool:
-        """Let `who` go, and stop the transfer where nobody else waits or has watched of late.
+        """Remove the watcher `who`, and stop the transfer where no other waits or watched of late.
 
-        On return it is over: whoever waits is told, and the temporary file is gone (on Windows,
-        which keeps open files, a moment later).
+        On return a stopped transfer is over: its waiters get the error, and the temporary file is
+        removed (on Windows, which keeps open files, a moment later).
 
         Returns:
             Whether the transfer was stopped.
@@ -229,7 +236,7 @@ class Download:
         self._done.set()
 
     def _run(self) -> None:
-        """Run in the transfer's thread, and catch everything, since nobody else is there to."""
+        """Run in the transfer's thread, and catch every exception: no caller would."""
         speak(self._language)
         error: WeightsError | None = None
         try:
@@ -269,12 +276,9 @@ class Download:
                     self._part.replace(self.path)
         except OSError as error:  # of the disk: the network's are WeightsErrors by now
             if error.errno == errno.ENOSPC and self._part.exists():
-                error.strerror = say("only {size} were free there", size=byte_size(self._room()))
+                room = shutil.disk_usage(self.path.parent).free + self._part.stat().st_size
+                error.strerror = say("only {size} were free there", size=byte_size(room))
             raise folder_error(self.progress.title, self.path, error) from error
-
-    def _room(self) -> int:
-        """Return the bytes that the folder has for this file, with those that it has already."""
-        return shutil.disk_usage(self.path.parent).free + self._part.stat().st_size
 
     def _remove_part(self) -> None:
         # Windows keeps a file that is open; the transfer's thread comes here again when it ends
@@ -283,7 +287,7 @@ class Download:
 
 
 def _sweep(path: Path) -> None:
-    """Remove what processes that crashed long ago left of this file."""
+    """Remove stale temporary files of crashed processes for this file."""
     for part in path.parent.glob(f".{escape(path.name)}.*.part"):
         with suppress(OSError):  # gone by itself, or somebody else's: no harm to this transfer
             if time.time() - part.stat().st_mtime > _STALE_AFTER:

@@ -1,4 +1,8 @@
-"""Transfer one file over HTTP into an open stream: attempts, resuming, checks, progress."""
+"""Transfer one file over HTTP into an open stream: attempts, resuming, checks, progress.
+
+`RetryLimits` sets how patient a transfer is with a slow line and a server that fails. A failed
+attempt is explained in plain words, with how many more attempts it is worth.
+"""
 
 import errno
 import hashlib
@@ -7,12 +11,15 @@ import math
 import os
 import re
 import shutil
+import socket
+import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO
@@ -23,15 +30,162 @@ import urllib3.exceptions
 
 from hookviz.errors import WeightsError, shorten
 from hookviz.language.catalogs import ENGLISH
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.language.speaking import speaking
-from hookviz.models.fetching.attempt_errors import (
-    DownloadAttemptError,
-    RetryLimits,
-    no_answer,
-    refusal,
-)
 from hookviz.wording import byte_size, bytes_of
+
+# Why nobody answers: an error or one of its causes, in plain words, and how many attempts it is
+# worth. With no network at all a person should hear so soon, unless it was there before.
+_NO_NETWORK = 2
+_WHY_NO_ANSWER: tuple[tuple[type[Exception], str, float], ...] = (
+    (requests.exceptions.InvalidURL, mark("that is not an http or https address"), 1),
+    (requests.exceptions.InvalidSchema, mark("that is not an http or https address"), 1),
+    (requests.exceptions.MissingSchema, mark("that is not an http or https address"), 1),
+    (requests.TooManyRedirects, mark("it is redirected in a circle"), 1),
+    (
+        requests.exceptions.ProxyError,
+        mark("the proxy of this network can't be reached"),
+        _NO_NETWORK,
+    ),
+    (
+        socket.gaierror,
+        mark("the name {host} can't be resolved, perhaps because there is no network"),
+        _NO_NETWORK,
+    ),
+    (ssl.SSLCertVerificationError, mark("the TLS certificate of {host} can't be verified"), 1),
+    (
+        requests.ConnectTimeout,
+        mark("{host} took no connection within {connect_limit:g} s"),
+        math.inf,
+    ),
+    (requests.Timeout, mark("it stalled: nothing came for {stall_limit:g} s"), math.inf),
+    (ConnectionRefusedError, mark("nothing answers at {host} (connection refused)"), math.inf),
+    (
+        urllib3.exceptions.NewConnectionError,
+        mark("there is no way to {host} from here"),
+        _NO_NETWORK,
+    ),
+    (Exception, mark("the connection to {host} broke off"), math.inf),
+)
+
+
+_SERVER_FAULT = HTTPStatus.INTERNAL_SERVER_ERROR  # and all above
+_BUSY, _OWN_FAULT = mark("is too busy"), mark("has a fault of its own")
+_FORBIDDEN, _NOT_SENT = mark("refused it"), mark("did not send it")
+_REFUSALS: dict[int, str] = {
+    HTTPStatus.UNAUTHORIZED: _FORBIDDEN,
+    HTTPStatus.FORBIDDEN: _FORBIDDEN,
+    HTTPStatus.NOT_FOUND: mark("has no such file"),
+    HTTPStatus.TOO_MANY_REQUESTS: _BUSY,
+    HTTPStatus.SERVICE_UNAVAILABLE: _BUSY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RetryLimits:
+    """Timeouts and limits of a transfer, in seconds where an attribute does not say otherwise.
+
+    Attributes:
+        connect: for a connection.
+        stall: without a single byte.
+        attempts: how many may fail one after the other.
+        backoff: before the second attempt, doubled before each later one.
+        longest_pause: between two attempts, even where the server's Retry-After asks for more.
+        headway: bytes that an attempt must add for the count of attempts to begin anew, so that
+            a large file comes over a line that breaks again and again.
+        report: between two reports to who waits.
+        interest: that one `Download.watch` holds.
+    """
+
+    connect: float = 10.0
+    stall: float = 20.0
+    attempts: int = 4
+    backoff: float = 1.0
+    longest_pause: float = 30.0
+    headway: int = 1_000_000
+    report: float = 0.25
+    interest: float = 5.0
+
+
+class DownloadAttemptError(Exception):
+    """A failed attempt: how many there should be, and the seconds before the next.
+
+    `reason` is called where the error is read: a page shows it in its language, the log in English.
+    """
+
+    def __init__(
+        self, reason: Callable[[], str], *, attempts: float = math.inf, pause: float = 0.0
+    ) -> None:
+        super().__init__(reason)
+        self._reason = reason
+        self.attempts = attempts
+        self.pause = pause
+
+    def __str__(self) -> str:
+        return self._reason()
+
+
+def no_answer(
+    error: Exception, url: str, limits: RetryLimits, *, has_bytes: bool
+) -> DownloadAttemptError:
+    """Explain why no answer came, by an error or its causes; `has_bytes` where some came before."""
+    request = getattr(error, "request", None)  # after a redirect it is another one than was asked
+    host = _host(getattr(request, "url", url))
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    words, attempts = next(
+        (words, attempts)
+        for kind, words, attempts in _WHY_NO_ANSWER
+        if any(isinstance(link, kind) for link in chain)
+    )
+    if has_bytes and attempts == _NO_NETWORK:
+        attempts = math.inf
+    seconds = {"connect_limit": limits.connect, "stall_limit": limits.stall}
+    return DownloadAttemptError(partial(say, words, host=host, **seconds), attempts=attempts)
+
+
+def refusal(response: requests.Response, url: str) -> DownloadAttemptError:
+    """Explain by its status why an answer is not the file."""
+    status = response.status_code
+    sender, server = urlsplit(response.url).netloc, urlsplit(url).netloc
+    reason = partial(_refusal, status, "" if sender == server else sender.rpartition("@")[2])
+    if status == HTTPStatus.TOO_MANY_REQUESTS or status >= _SERVER_FAULT:
+        after = response.headers.get("Retry-After", "")
+        pause = float(after) if after.isdecimal() else 0.0
+        return DownloadAttemptError(reason, pause=pause)
+    return DownloadAttemptError(reason, attempts=1)
+
+
+def _refusal(status: int, redirected_to: str) -> str:
+    sender = (
+        say("{host}, where it was redirected to,", host=redirected_to)
+        if redirected_to
+        else say("the server")
+    )
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else say("no known status")
+    fault = say(_REFUSALS.get(status, _OWN_FAULT if status >= _SERVER_FAULT else _NOT_SENT))
+    return f"{sender} {fault} ({status} {phrase})"
+
+
+def folder_error(title: str, path: Path, error: OSError) -> WeightsError:
+    """Return the error for a file that the disk could not keep."""
+    return WeightsError(
+        say(
+            "{title} can't be kept in the folder {folder}: {reason}.",
+            title=title,
+            folder=path.parent,
+            reason=error.strerror or error,
+        )
+    )
+
+
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or say("the server")
+    except ValueError:  # half an IPv6 address; the message shows the whole URL besides
+        return say("the server")
+
 
 _SPEED_WINDOW = 3.0  # seconds over which the speed is measured
 logger = logging.getLogger(__name__)
@@ -205,7 +359,7 @@ class Transfer:
             say(
                 "{title} could not be downloaded from {url}: {problem}{tries}.",
                 title=title,
-                url=_shown(self._url),
+                url=_without_secrets(self._url),
                 problem=error,
                 tries=tried,
             )
@@ -231,7 +385,7 @@ class Transfer:
         try:
             response = session.get(self._url, headers=headers, stream=True, timeout=timeout)
         except _NETWORK_ERRORS as error:
-            raise no_answer(error, self._url, self._limits, begun=self._size > 0) from error
+            raise no_answer(error, self._url, self._limits, has_bytes=self._size > 0) from error
         finally:
             self._meter.note("")
         with response:
@@ -365,7 +519,11 @@ class Transfer:
 
 
 def hash_in_name(name: str) -> str | None:
-    """Return the first digits of a SHA-256 that a file's name has: ``resnet34-b627a593.pth``."""
+    """Return the first digits of a SHA-256 in a file's name; None without any.
+
+    >>> hash_in_name("vgg16_features-amdegroot-88682ab5.pth"), hash_in_name("net-short1.pth")
+    ('88682ab5', None)
+    """
     match = _HASH.search(name)
     return match[1] if match else None
 
@@ -376,7 +534,7 @@ def _validator(headers: Mapping[str, str]) -> str | None:
     return etag if etag.startswith('"') else headers.get("Last-Modified")
 
 
-def _shown(url: str) -> str:
+def _without_secrets(url: str) -> str:
     """Strip an address of what may be secret in it: user, password, query."""
     try:
         parts = urlsplit(url)

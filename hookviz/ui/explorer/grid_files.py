@@ -5,7 +5,7 @@ from functools import partial
 
 from hookviz.capturing.export import npz
 from hookviz.drawing.pair import Pair
-from hookviz.explorer.drawn import Drawn
+from hookviz.explorer.rendering import RenderedGrid
 from hookviz.language.saying import say
 from hookviz.ui.explorer.file_menu import File, offer
 from hookviz.ui.explorer.page_file import offer_page
@@ -22,10 +22,10 @@ def download_menu(scene: ExplorerScene) -> Menu:
 def _fill(scene: ExplorerScene) -> None:
     drawn = drawn_now(scene)
     offer(_files(scene, drawn))
-    offer_page(scene, drawn.looked.layers)
+    offer_page(scene, drawn.resolved.layers)
 
 
-def _files(scene: ExplorerScene, drawn: Drawn) -> Sequence[File]:
+def _files(scene: ExplorerScene, drawn: RenderedGrid) -> Sequence[File]:
     grid, capture = drawn.own, drawn.capture
     stem = f"{capture.model}-{grid.title}"
     figure = partial(grid.figure_bytes, title=f"{scene.choice.spec.title} · {grid.title}")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from hookviz.explorer.answering import answer
 from hookviz.explorer.client_files import client_fields
-from hookviz.explorer.layers import Looked, resolve
+from hookviz.explorer.layers import ResolvedView, resolve
 from hookviz.explorer.question import Question
 from hookviz.explorer.subject import Subject
 from hookviz.ui.components.files import mount
@@ -93,7 +93,7 @@ def show_explorer(
         _explorer_tree()
 
 
-def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -> Looked:
+def show_rows(handed_over: Scene, subject: Subject, *, has_look: bool = False) -> ResolvedView:
     """Show the explorer's rows and its tree over a lens or a stream, and return what is looked at.
 
     A link to a layer that does not run is mended, and `has_look` shows how channels are drawn.

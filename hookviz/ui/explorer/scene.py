@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.explorer.drawn import Drawn, drawn
 from hookviz.explorer.layers import resolve
+from hookviz.explorer.rendering import RenderedGrid, render
 from hookviz.explorer.subject import Run, Subject
 from hookviz.explorer.view import View
 from hookviz.language.saying import say
@@ -101,14 +101,14 @@ def step_now(scene: ExplorerScene) -> ActivationKey:
         return resolve(subject_now(scene.handed_over(model), model), view_in_link()).step
 
 
-def drawn_now(scene: ExplorerScene) -> Drawn:
+def drawn_now(scene: ExplorerScene) -> RenderedGrid:
     """Return what the explorer shows now, for a menu that is opened or a button that is pressed.
 
     Raises:
         HookVizError: it shows nothing.
     """
     with resources.use_model(scene.choice) as model:
-        return drawn(subject_now(scene.handed_over(model), model), view_in_link())
+        return render(subject_now(scene.handed_over(model), model), view_in_link())
 
 
 def subject_now(handed_over: Scene, model: Model) -> Subject:

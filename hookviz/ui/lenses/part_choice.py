@@ -24,7 +24,7 @@ from hookviz.lenses.contract.regions import (
     parts_of_answer,
     restrict_to_region,
 )
-from hookviz.outputs.declaration import BOXES, EMBEDDING, MAPS
+from hookviz.outputs.answer import BOXES, EMBEDDING, MAPS
 from hookviz.types import Pixels
 from hookviz.ui.lenses.lens_widgets import pick_region, scores_turn
 from hookviz.ui.linked_choice import linked_choice

@@ -10,7 +10,7 @@ import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
 from hookviz.errors import HookVizError
-from hookviz.explorer.drawn import held_in_view
+from hookviz.explorer.rendering import scale_in_view
 from hookviz.explorer.view import Cell, View
 from hookviz.language.saying import say
 from hookviz.live.frames import MOST_BYTES
@@ -81,7 +81,7 @@ def freeze(message: Any) -> None:
         return
     upload = new_name()
     st.session_state[_ARRIVED] = frame, upload
-    held = held_in_view(streams().held(session()))
+    held = scale_in_view(streams().held(session()))
     shown = View(held=held, channel=frame.channel, cell=frame.cell and Cell(*frame.cell)).link()
     choose(image="Upload", upload=upload)
     update_link(**{name: shown.get(name) for name in ("held", "channel")})

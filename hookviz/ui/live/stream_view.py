@@ -8,8 +8,8 @@ from typing import Any
 import streamlit as st
 
 from hookviz.classroom.link_parameters import LIVE
-from hookviz.explorer.layers import Looked
-from hookviz.explorer.look import Look
+from hookviz.explorer.layers import ResolvedView
+from hookviz.explorer.rendering import Look
 from hookviz.hooking.channels_last import is_convolutional
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
@@ -83,7 +83,7 @@ def say_rounding(model: Model) -> None:
 def show_stream(
     model: Model,
     choice: ModelChoice,
-    looked: Looked,
+    looked: ResolvedView,
     look: Look,
     *,
     size: int | None,

@@ -7,7 +7,7 @@ import streamlit as st
 from hookviz.language.saying import localised, say
 from hookviz.models import catalog, user_models
 from hookviz.models.catalog import find_source, source_of
-from hookviz.outputs.declaration import KINDS
+from hookviz.outputs.answer import KINDS
 from hookviz.types import ModelSpec
 from hookviz.ui.link import update_link
 from hookviz.ui.linked_choice import linked_choice

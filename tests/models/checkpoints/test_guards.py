@@ -19,8 +19,8 @@ from torch import nn
 
 import hookviz
 from hookviz.models.checkpoints import guards
+from hookviz.models.checkpoints.files import read_state_dict
 from hookviz.models.checkpoints.guards import check_archive
-from hookviz.models.checkpoints.reading import read_state_dict
 from hookviz.reader import wall
 from tests.models.checkpoints.checkpoint_files import (
     EXECUTED,

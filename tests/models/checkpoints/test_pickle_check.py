@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.models.checkpoints.reading import read_state_dict
+from hookviz.models.checkpoints.files import read_state_dict
 from tests.hostile_checkpoints import HOSTILE, old_format, saved, storage, tensor, with_weights
 
 

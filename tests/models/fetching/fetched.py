@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from hookviz.errors import WeightsError
-from hookviz.models.fetching.attempt_errors import RetryLimits
 from hookviz.models.fetching.downloads import fetch
+from hookviz.models.fetching.transfers import RetryLimits
 from tests.weights_server import Answer, WeightsServer, hashed_name, random_bytes
 
 FAST = RetryLimits(backoff=0.01, longest_pause=0.05, report=0.01)

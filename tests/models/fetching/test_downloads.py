@@ -19,9 +19,8 @@ from typing import Literal
 import pytest
 
 from hookviz.errors import WeightsError
-from hookviz.models.fetching.attempt_errors import RetryLimits
 from hookviz.models.fetching.downloads import Download, fetch, matches_name, start
-from hookviz.models.fetching.transfers import TransferStatus
+from hookviz.models.fetching.transfers import RetryLimits, TransferStatus
 from hookviz.wording import byte_size
 from scripts.children import child
 from tests.cli.command import ROOT

@@ -17,7 +17,7 @@ from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_tok
 
 from hookviz.capturing import inputs
 from hookviz.explorer.subject import Subject
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.machine.memory import MEGABYTE
@@ -199,6 +199,6 @@ def until_nothing_is_left(seconds: float = 10) -> None:
 
 def _left() -> tuple[int, int, int, int]:
     fair_queue = capacity.queue()
-    idle = [replica.network for pool in list(replicas._idle.values()) for replica in pool]
+    idle = [replica.network for pool in list(network_state._idle.values()) for replica in pool]
     hooks = sum(len(module._forward_hooks) for network in idle for module in network.modules())
     return len(threads()), fair_queue.running, fair_queue.waiting, hooks

@@ -13,7 +13,7 @@ from hookviz.ui.serving import explorer_answers, resources
 from hookviz.ui.serving.explorer_answers import ExplorerAnswer, answer_lens
 from hookviz.ui.serving.explorer_messages import Message
 from hookviz.ui.serving.explorer_sessions import ExplorerSessions, Scene
-from tests.explorer.subjects import Turns, subject_of
+from tests.explorer.asking import Turns, subject_of
 from tests.live.turns import held_up
 from tests.ui.serving.explorer_server import CHOICE, scene
 

@@ -14,7 +14,7 @@ from hookviz.capturing import engine, inputs
 from hookviz.explorer.layers import captured, resolve
 from hookviz.explorer.subject import Run, Subject
 from hookviz.explorer.view import View
-from hookviz.hooking import replicas
+from hookviz.hooking import network_state
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.machine.memory import MEGABYTE
@@ -38,7 +38,7 @@ def test_warming_up_loads_the_model_to_start_with_and_keeps_what_its_sample_gave
     choice = ModelChoice(catalog.find_model(bundled.DEFAULT), "pretrained")
     with resources.use_model(choice) as model, resources.use_model(choice) as again:
         assert again is model
-        assert len(replicas._idle[model.network]) >= 1
+        assert len(network_state._idle[model.network]) >= 1
         first = inputs.prepare(model, samples()[0].path)
         subject = Subject(
             model=model,
