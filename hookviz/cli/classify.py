@@ -7,7 +7,7 @@ import click
 from hookviz.capturing.feature_vectors import POOLS
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.terminal import MISTAKE, complain, echo_json, progress_bar
-from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
+from hookviz.explaining.image_features import LinearProbe, linear_probe
 from hookviz.wording import percent, text_table
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensFacts
 from hookviz.codegen.wording import as_maps, quoted
-from hookviz.explaining.attribution.baselines import LEVELS, blurred
+from hookviz.explaining.attribution.methods import LEVELS, blurred
 from hookviz.images.samples import samples
 from hookviz.types import ActivationKey
 

@@ -22,8 +22,8 @@ from torch import nn
 from hookviz import markup
 from hookviz.capturing.batch_images import name_images
 from hookviz.comparing.channel_means import Means, Side, channel_means
+from hookviz.drawing.comparison_pages import similarity_figure
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.similarity_page import similarity_figure
 from hookviz.engines.engine import Engine, engine_of
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.models.wrapping import as_model

@@ -1,12 +1,14 @@
 """Draw an activation: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
 
-`grid_of_any` does the same with bare numbers of sound, a volume or a clip, and `with_channels`
-draws some channels of a grid in an order of their own.
+`grid_of_any` does the same with bare numbers of sound, a volume or a clip, `with_channels` draws
+some channels of a grid in a given order, `draw_on_scale` draws on the scale of an earlier grid, and
+`tile_facts` is the JSON from which a browser lays out and paints the tiles.
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,8 +19,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.drawing import grid_page, scales
-from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
-from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first, told_if_no_map
+from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, INF_LEVEL, LEVELS, NAN_LEVEL, Colormap
+from hookviz.drawing.dimensions import (
+    as_float32,
+    as_maps,
+    check_channels_first,
+    middle_slice,
+    told_if_no_map,
+)
 from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
@@ -26,12 +34,14 @@ from hookviz.drawing.scales import Limits, held, quantise
 from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
-from hookviz.types import UNKNOWN, Activation, ActivationKey, Layout, Pixels
+from hookviz.markup import data_url
+from hookviz.types import UNKNOWN, Activation, ActivationKey, Layout, Model, Pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
+
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
 
@@ -369,3 +379,116 @@ def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]
         geometry=lay_out(len(channels), *maps.shape[1:]),
         levels=levels,
     )
+
+
+@dataclass(slots=True)
+class Held:
+    """Colour scale of a stream while a person wants it held, and what it belongs to.
+
+    Attributes:
+        of: the layer and the scale, by `scale_of`.
+        limits: the values of the end colours; None before the first frame.
+        signed: whether that frame's layer had values below zero.
+    """
+
+    of: tuple[object, ...] = ()
+    limits: Limits | None = None
+    signed: bool = False
+
+
+def scale_of(model: Model, activation: Activation, scale: str) -> tuple[object, ...]:
+    """Return what has to stay the same for a scale to be held: network, layer, shape and policy."""
+    shape = tuple(activation.values.shape)
+    return model.name, model.digest, str(activation.address), scale, shape
+
+
+def draw_on_scale(
+    activation: Activation,
+    *,
+    sort: str,
+    top: int | None,
+    scale: str,
+    colormap: str,
+    signed_colormap: str | None,
+    held: Held | None,
+    depth: int | None = None,
+) -> Grid:
+    """Draw an activation, of a volume one slice, in the colours that its signs ask for.
+
+    Args:
+        activation: a layer's.
+        sort: as `make_grid` has it.
+        top: as `make_grid` has it.
+        scale: as `make_grid` has it.
+        colormap: of an activation that is nowhere below zero.
+        signed_colormap: of one that has values below zero; None for `colormap`.
+        held: the scale to draw on, with its limits; None for the activation's own.
+        depth: which slice; the middle one where there is none such.
+    """
+    signed = held.signed if held else bool((activation.values < 0).any())
+    return make_grid(
+        activation,
+        sort=sort,
+        top=top,
+        scale=scale,
+        colormap=(signed_colormap if signed else None) or colormap,
+        depth=middle_slice(tuple(activation.values.shape), depth),
+        limits=held.limits if held else None,
+    )
+
+
+def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
+    """Return the facts, ready for JSON; numbers per channel are in the order of the tiles.
+
+    Args:
+        grid: whose tiles they are about.
+        alt: what the picture shows, for who can't see it.
+        sprite: the picture that goes with them: the grid's own, or a pair's.
+    """
+    geometry, order = grid.sprite_geometry, grid.order
+    red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
+    return {
+        "key": hashlib.blake2b(sprite, digest_size=8).hexdigest(),
+        "alt": alt,
+        "geometry": geometry_facts(geometry),
+        "order": order.tolist(),
+        "stats": channel_facts(grid),
+        "limits": {
+            "low": json_numbers(grid.limits.low[order]),
+            "high": json_numbers(grid.limits.high[order]),
+        },
+        "palette": (red * 65536 + green * 256 + blue)[:255].tolist(),
+        "levels": LEVELS,
+        "nan": NAN_LEVEL,
+        "infinity": INF_LEVEL,
+        "bar": data_url(grid.bar()),
+        "ticks": [[fraction, label] for fraction, label in grid.ticks],
+    }
+
+
+def geometry_facts(geometry: Geometry) -> dict[str, Any]:
+    """Return the geometry of the tiles in a picture, ready for JSON."""
+    return {
+        "columns": geometry.columns,
+        "tile": [geometry.tile_height, geometry.tile_width],
+        "pitch": list(geometry.pitch),
+        "width": geometry.width,
+        "height": geometry.height,
+    }
+
+
+def channel_facts(grid: Grid) -> dict[str, list[float | None]]:
+    """Return each channel's statistics, in the order of the tiles."""
+    stats = grid.stats
+    numbers = {
+        "lowest": stats.minimum,
+        "mean": stats.mean,
+        "highest": stats.maximum,
+        "zeros": stats.zeros,
+    }
+    return {name: json_numbers(values[grid.order]) for name, values in numbers.items()}
+
+
+def json_numbers(values: NDArray[np.floating[Any]]) -> list[float | None]:
+    """Round to the digits that float32 has; None where there is no number, for JSON has no NaN."""
+    return [float(f"{value:.8g}") if value == value else None for value in values.tolist()]  # noqa: PLR0124

@@ -14,8 +14,7 @@ from PIL import Image, ImageDraw
 
 from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
-from hookviz.drawing.figures import new_figure
-from hookviz.drawing.fonts import break_lines, line_height, pillow_font, write_lines
+from hookviz.drawing.figures import break_lines, line_height, new_figure, pillow_font, write_lines
 from hookviz.drawing.layout import Geometry, mosaic
 from hookviz.drawing.pictures import encode_png
 from hookviz.drawing.statistics import SORTS

@@ -16,8 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from hookviz.drawing.colormaps import INF_LEVEL, INF_WORD, NAN_LEVEL, NAN_WORD
-from hookviz.drawing.figures import check_dpi, new_figure, width_in_points
-from hookviz.drawing.fonts import readable
+from hookviz.drawing.figures import check_dpi, new_figure, readable, width_in_points
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.grid_page import mappable
 from hookviz.drawing.scales import ticks

@@ -12,8 +12,7 @@ import numpy as np
 import torch
 
 from hookviz.drawing.dimensions import middle_maps, middle_slice
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.grid import Grid, Held, scale_of
 from hookviz.drawing.pair import Pair
 from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import SORTS
@@ -45,7 +44,7 @@ def held_again(
 
     Args:
         chosen: what the view says.
-        of: what is drawn, by `hookviz.drawing.held_scale.scale_of`.
+        of: what is drawn, by `hookviz.drawing.grid.scale_of`.
         scale: one of `SCALES`, which the held one is of.
         channels: how many it has.
     """

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, draw_on_scale
+from hookviz.drawing.grid import Grid, Held, draw_on_scale
 from hookviz.drawing.statistics import SORTS
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import ALL, AUTOMATIC, CHANGE, View, choices

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.comparing.channels import ChannelComparison, compare_maps
+from hookviz.comparing.captures import ChannelComparison, compare_maps
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.pair import Pair, draw_pair, why_unlike
 from hookviz.drawing.statistics import SORTS

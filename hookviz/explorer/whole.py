@@ -12,8 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.tile_facts import geometry_facts
+from hookviz.drawing.grid import geometry_facts, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.network_map.class_paths import (
     ALONE,
@@ -25,13 +24,17 @@ from hookviz.explaining.network_map.class_paths import (
 )
 from hookviz.explaining.network_map.followed_pass import follow_pass
 from hookviz.explaining.network_map.layout import (
+    ENTRY,
+    EXIT,
+    Part,
     PlacedPart,
     in_a_tall_window,
     in_a_wide_window,
     lay_out,
+    network_map,
+    shares_along,
 )
-from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map, shares_along
-from hookviz.explaining.network_map.strongest_maps import (
+from hookviz.explaining.network_map.mapped_network import (
     CHANNELS,
     StrongestMaps,
     on_one_scale,

@@ -17,8 +17,13 @@ from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.gradients import input_gradient
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
-from hookviz.explaining.receptive_fields.effective_field import MASS, strongest, weights_of_pixels
-from hookviz.explaining.receptive_fields.receptive_field import Box, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import (
+    MASS,
+    Box,
+    receptive_fields,
+    strongest,
+    weights_of_pixels,
+)
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.more_images import left_out, over_images

@@ -26,7 +26,7 @@ from hookviz.drawing.panels import (
     TextPanel,
 )
 from hookviz.errors import HookVizError, shorten
-from hookviz.explaining.features.index_neighbours import (
+from hookviz.explaining.image_features import (
     MOST_PICTURES,
     PICTURE_SIDE,
     index_neighbours,

@@ -17,9 +17,10 @@ from hookviz.drawing.panels import (
     TextPanel,
     overlay_panel,
 )
-from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
-from hookviz.explaining.attribution.integrated_gradients import (
+from hookviz.explaining.attribution.methods import (
+    BASELINES,
     IntegratedGradients,
+    baseline_of,
     completeness_error,
     gauss_legendre,
     integrated_gradients,

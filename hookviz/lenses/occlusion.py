@@ -11,10 +11,11 @@ from hookviz.drawing.overlay import on_image
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
-from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
-from hookviz.explaining.attribution.occlusion import (
+from hookviz.explaining.attribution.methods import (
+    BASELINES,
     Occlusion,
     Windows,
+    baseline_of,
     box_slices,
     hidden,
     occlusion,
@@ -72,7 +73,7 @@ def run(
     q is the score of class `target` before the softmax or, where `layer` is given, the mean of a
     channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A square has `window` pixels
     a side, `stride` from one to the next, at most `window`, so that no pixel is left out; what
-    takes its place is in `hookviz.explaining.attribution.baselines`. Of sound, volumes and clips a
+    takes its place is in `hookviz.explaining.attribution.methods`. Of sound, volumes and clips a
     box of the input's proportions is hidden, whose shortest side is `window`. Values, float64:
     ``map``, the mean fall over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for
     each square, ``(rows, columns)``; ``value`` (q). They have every axis of the input but the

@@ -25,8 +25,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.grid import Grid, Held, scale_of
 from hookviz.errors import ImageError
 from hookviz.hooking.channels_last import faster_model, lay_out
 from hookviz.images import formats, reading

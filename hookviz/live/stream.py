@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.held_scale import Held
+from hookviz.drawing.grid import Held, json_numbers, tile_facts
 from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
-from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.errors import Cancelled, HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import say

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from hookviz.drawing.held_scale import Held
+from hookviz.drawing.grid import Held
 from hookviz.language.saying import mark, say
 from hookviz.live.stream import Stream, StreamClosed
 from hookviz.live.stream_options import Subject

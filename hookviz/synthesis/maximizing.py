@@ -16,8 +16,8 @@ from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.model_range import picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.picture_space import picture_shape
 from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
 from hookviz.types import Model, Pixels, Progress, ignore
 

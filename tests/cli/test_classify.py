@@ -5,7 +5,7 @@ import pytest
 
 import hookviz
 from tests.cli.command import invoke, mistake, output_of
-from tests.explaining.features.test_linear_probe import noisy
+from tests.explaining.test_image_features import noisy
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ from torch import nn
 from torchvision.models.video.swin_transformer import SwinTransformer3d
 
 import hookviz
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.grid import Held, make_grid, scale_of
 from hookviz.drawing.pair import draw_pair
 from hookviz.drawing.scales import Limits
 from hookviz.explorer.answering import answer

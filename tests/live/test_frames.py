@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.held_scale import Held
+from hookviz.drawing.grid import Held, make_grid
 from hookviz.errors import HookVizError, ImageError
 from hookviz.hooking.channels_last import ROUNDING
 from hookviz.live.frames import MOST_PIXELS, DrawnFrame, FrameTimer, draw

@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from hookviz.capturing.list_layers import tokens_text
-from hookviz.explaining.receptive_fields.attention_rules import ALL, WINDOWS
+from hookviz.explaining.receptive_fields.extent import ALL, WINDOWS
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, mark, say
 from hookviz.types import LAST, TOKENS, LayerInfo, Model

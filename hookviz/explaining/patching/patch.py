@@ -25,8 +25,8 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.unsupported_outputs import check_can_intervene
 from hookviz.capturing.wanted_layers import layers_by_selector, wanted_layers
+from hookviz.drawing.comparison_pages import heads_figure, patching_figure
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.attribution.batched_passes import rising
 from hookviz.explaining.attribution.target import AttributionTarget

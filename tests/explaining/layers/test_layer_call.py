@@ -1,6 +1,6 @@
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +18,15 @@ from hookviz.explaining.layers.layer_call import (
 from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.types import Model
 from tests.attending import plain_pass
-from tests.explaining.layers.test_norm_call import assert_as_recorded
 from tests.networks import as_model, random_input, seeded
 from tests.token_networks import TOKEN_NETWORKS
+
+
+def assert_as_recorded(name: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """The same numbers; up to rounding behind an attention whose fused kernel stands aside."""
+    off = 1e-5 if name == "torchvision's ViT" else 0
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=off, atol=off)
 
 
 def test_a_record_knows_its_size(tiny: Model, noise: Tensor) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.network_map.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explaining.network_map.followed_pass import IMAGE
-from hookviz.explaining.network_map.parts import network_map, shares_along
+from hookviz.explaining.network_map.layout import network_map, shares_along
 from hookviz.types import ActivationKey, Model
 from tests.networks import as_model, seeded
 
