@@ -72,9 +72,8 @@ def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
     Correlation is ``Σ(a-ā)(b-b̄) / √(Σ(a-ā)² Σ(b-b̄)²)`` and cosine ``Σab / √(Σa² Σb²)``, over the
     cells of a channel, computed in float64.
 
-    Args:
-        a: real numbers, ``(C, H, W)``, or any other ``(C, …)``: sound, a volume, a vector.
-        b: the same shape.
+    Both are real numbers of one shape, ``(C, H, W)``, or any other ``(C, …)``: sound, a volume, a
+    vector.
 
     Raises:
         HookVizError: the shapes differ, or there are no numbers in them, or complex ones.
@@ -397,11 +396,8 @@ def pairs_of(
 ) -> tuple[tuple[_Pair, ...], dict[str, str]]:
     """Return the pairs of activations in A's order, and why the rest of A is left out.
 
-    Args:
-        a: one capture.
-        b: another one.
-        layer: a written address, or a layer's name; None for all that both have.
-        other_layer: the same in B; `layer` by default.
+    `layer` is a written address, or a layer's name; None for all that both have. `other_layer` is
+    the same in B; `layer` by default.
 
     Raises:
         UnknownLayerError: nothing is recorded there.

@@ -147,12 +147,8 @@ def channel_means(
     and nothing but their means is kept. An image that can't be read, that a model can't take, that
     gives NaN or runs other layers than the images before it is left out of both.
 
-    Args:
-        a: one model; `b` may be the same object, and then an image goes through once.
-        b: another one.
-        images: anything that `capture` takes, by name.
-        progress: called with the share done; what it raises ends the run.
-        engine: runs the work on the images.
+    If `a` and `b` are one object, an image goes through once. Images are anything that `capture`
+    takes, by name.
 
     Raises:
         HookVizError: no image went through.

@@ -315,11 +315,9 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
 
     The Gram matrices, ``(N, N)`` each, are never in memory as a whole: the rows themselves bound N.
 
-    Args:
-        first: ``(N, D)`` for each layer, a row an image, finite; D can be another for each.
-        second: the same for other layers and the same images.
-        unbiased: estimate each HSIC without bias. With fewer images than columns the plain one is
-            near 1 for layers that have nothing in common; this one is near 0, and can be below.
+    A layer is ``(N, D)``, a row an image, finite; D can differ from layer to layer. `unbiased`
+    estimates each HSIC without bias. With fewer images than columns the plain one is near 1 for
+    layers that have nothing in common; this one is near 0, and can be below.
 
     Raises:
         HookVizError: there are fewer than 4 images, or 2 for the plain estimate.
@@ -349,11 +347,6 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
 
 def _check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NONE) -> None:
     """Raise if there are too few images for CKA.
-
-    Args:
-        count: how many there are.
-        unbiased: as `linear_cka` has it.
-        left_out: why others are not among them, by their names.
 
     Raises:
         HookVizError: there are fewer than 4, or 2 for the plain estimate.
@@ -418,9 +411,7 @@ def best_matches(first: Rows, second: Rows) -> tuple[NDArray[np.int64], Floats]:
     ones it is the lower number. A column that is the same for all images has no correlation: it
     matches none, -1 and NaN.
 
-    Args:
-        first: ``(N, C)``, a row an image, finite.
-        second: ``(N, D)`` of the same images.
+    Both are finite, ``(N, C)`` and ``(N, D)``, a row an image.
     """
     one, other = _standardised(first), _standardised(second)
     varies = other.any(0)

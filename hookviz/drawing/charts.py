@@ -257,10 +257,8 @@ def arc_diagram(
 
     Neighbours are joined by a line. Names are left out where there is no room for all of them.
 
-    Args:
-        names: what stands at each dot.
-        edges: (from, to) by position in `names`, the smaller one first.
-        highlighted: positions whose dots are orange.
+    An edge is (from, to) by position in `names`, the smaller one first. Dots at `highlighted`
+    positions are orange.
     """
     # from top to bottom at first, then turned: text is written along lines
     pitch = _FINE * max(4, min(24, 1200 // len(names)))

@@ -32,11 +32,7 @@ def maps_figure(
 ) -> "Figure":
     """Draw maps row by row under the names of their images, with one colour bar.
 
-    Args:
-        maps: ``(H, W)`` by name; they can differ in size.
-        colormap: one of `COLORMAPS`.
-        limits: values of the end colours.
-        title: of the figure.
+    Maps are ``(H, W)`` and can differ in size; `limits` are the values of the end colours.
     """
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - see `figures.new_figure`
     from matplotlib.colors import Normalize  # noqa: PLC0415
@@ -74,10 +70,8 @@ def patching_figure(shares: Shares, direct: Shares, *, title: str = "") -> "Figu
 
     Bars have the gradient's estimate beside them. Maps have one scale in common, symmetric about 0.
 
-    Args:
-        shares: by layer, ``()``, ``(C,)`` or ``(H, W)``; other cells are drawn row by row.
-        direct: the gradient's estimates, of the same shapes.
-        title: what stands above.
+    The shares of a layer are ``()``, ``(C,)`` or ``(H, W)``; other cells are drawn row by row.
+    `direct` has the gradient's estimates, of the same shapes.
     """
     if all(each.ndim == 0 for each in shares.values()):
         figure = new_figure(figsize=(7.0, 1.4 + _BAR * len(shares)), layout="constrained")
@@ -101,9 +95,7 @@ def patching_figure(shares: Shares, direct: Shares, *, title: str = "") -> "Figu
 def heads_figure(shares: Shares, *, title: str = "") -> "Figure":
     """Draw the shares of attention heads as one map: a row for each layer, a column for each head.
 
-    Args:
-        shares: by layer, ``(heads,)``; layers may have different counts.
-        title: what stands above.
+    The shares of a layer are ``(heads,)``; layers may have different counts.
     """
     values = heads_by_layer(shares)
     heads = values.shape[1]
@@ -197,14 +189,7 @@ def similarity_figure(
     So two pictures can be compared. What is below zero has the colour of zero, and NaN one of its
     own. Each number is written into its cell where there are 12 rows and columns at most.
 
-    Args:
-        matrix: ``(R, C)``, at most 1.
-        rows: what each row is called, from the top.
-        columns: what each column is called, from the left.
-        title: what stands above.
-        row_title: what the rows are together.
-        column_title: what the columns are together.
-        colormap: one of `COLORMAPS`.
+    The matrix is ``(R, C)``, at most 1; `rows` are named from the top and `columns` from the left.
 
     Raises:
         SettingError: `colormap` is not one of `COLORMAPS`.

@@ -18,11 +18,9 @@ def as_maps(
 ) -> tuple[NDArray[Any], str]:
     """Return the maps to draw, ``(C, H, W)``, and a sentence on what they are, if not plain.
 
-    Args:
-        values: ``(C, L)`` becomes a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` one
-            slice is drawn where `depth` is given; any other shape stays as it is.
-        depth: which slice of a volume, from 0.
-        of: what layer they are from, if any, for the error.
+    Values of ``(C, L)`` become a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` the
+    slice at `depth` is drawn, counted from 0; any other shape stays as it is. The error names the
+    layer `of`.
 
     Raises:
         HookVizError: it is a layer that puts out no maps, such as a linear one, or those of several

@@ -343,9 +343,7 @@ def make_grid(
 def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
     """Draw ``(C, H, W)`` as it is, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
 
-    Args:
-        values: the numbers.
-        options: of `make_grid`.
+    `options` are those of `make_grid`.
 
     The slice is the one with the largest |value|; the grid says which.
 
@@ -363,10 +361,7 @@ def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
 def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]) -> Grid:
     """Return the grid with some of its channels, as ordered, in the whole layer's colours.
 
-    Args:
-        grid: of all `maps`, in any order.
-        maps: the values that it draws, ``(C, H, W)``.
-        channels: their numbers, one or more.
+    `grid` is of all `maps`, ``(C, H, W)``, in any order.
     """
     listed = list(channels)
     levels = quantise(maps[listed], grid.limits.low[listed], grid.limits.high[listed])
@@ -415,15 +410,9 @@ def draw_on_scale(
 ) -> Grid:
     """Draw an activation, of a volume one slice, in the colours that its signs ask for.
 
-    Args:
-        activation: a layer's.
-        sort: as `make_grid` has it.
-        top: as `make_grid` has it.
-        scale: as `make_grid` has it.
-        colormap: of an activation that is nowhere below zero.
-        signed_colormap: of one that has values below zero; None for `colormap`.
-        held: the scale to draw on, with its limits; None for the activation's own.
-        depth: which slice; the middle one where there is none such.
+    `signed_colormap` is for an activation with values below zero, None for `colormap`. `held` is
+    the scale to draw on, None for the activation's own. Without a slice at `depth` the middle one
+    is drawn. The other options are those of `make_grid`.
     """
     signed = held.signed if held else bool((activation.values < 0).any())
     return make_grid(
@@ -440,10 +429,7 @@ def draw_on_scale(
 def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
     """Return the facts, ready for JSON; numbers per channel are in the order of the tiles.
 
-    Args:
-        grid: whose tiles they are about.
-        alt: what the picture shows, for who can't see it.
-        sprite: the picture that goes with them: the grid's own, or a pair's.
+    `alt` describes the picture to a screen reader; `sprite` is the grid's own picture, or a pair's.
     """
     geometry, order = grid.sprite_geometry, grid.order
     red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))

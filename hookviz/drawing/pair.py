@@ -76,16 +76,9 @@ def draw_pair(
     Where the shapes agree, B is A's neighbour tile by tile and there is a difference. Where they
     do not, every policy but ``"channel"`` still gives both the same colours for the same values.
 
-    Args:
-        a: the maps of A.
-        b: the maps of B.
-        titles: what A's and B's grids are called.
-        sort: one of `SORTS`, by the values of B where the shapes agree, else each by its own.
-        channels: their numbers in an order that takes the place of `sort` where the shapes agree.
-        top: how many channels to show, the first ones in that order; None shows all.
-        scale: one of `SCALES`.
-        colormap: where no value of either is below zero.
-        signed_colormap: where one is, and of the difference.
+    `sort` goes by the values of B where the shapes agree, else by each one's own. `channels` takes
+    the place of `sort` where the shapes agree. `signed_colormap` is for maps with values below
+    zero, and for the difference; `colormap` for others.
 
     Raises:
         HookVizError: the maps are empty, or no maps.
@@ -150,11 +143,8 @@ def before_and_after(
 ) -> tuple[GridPanel, GridPanel]:
     """Return two grids that the page flips between in one place.
 
-    Args:
-        layer: whose maps they are.
-        before: ``(C, H, W)``.
-        after: the same.
-        unmoved: what is said where nothing changed; else the largest change is said.
+    Both are ``(C, H, W)``. Where nothing changed, `unmoved` is the text; else it is the largest
+    change.
     """
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         moved = np.abs(after - before)

@@ -75,9 +75,7 @@ class Panel(ABC):
     def file(self, stem: str, model: Model) -> PanelFile | None:
         """Draw it as a file called `stem` with an ending; None where it is text alone.
 
-        Args:
-            stem: the name without its ending; a `FilePanel` has a name of its own.
-            model: the model that was looked at.
+        `stem` is the name without its ending; a `FilePanel` has a name of its own.
         """
         return self._file(stem, model)
 

@@ -20,9 +20,7 @@ _ENLARGED_PX = 384  # pixels of the longer side of an enlarged picture: three ti
 def encode_png(picture: Pixels, *, compress_level: int = 6) -> bytes:
     """Return a picture, uint8 ``(H, W, 3)`` or with alpha ``(H, W, 4)``, as a PNG file.
 
-    Args:
-        picture: what is encoded, without loss.
-        compress_level: of zlib; 1 is a quarter larger than 6 and five times as fast.
+    Of zlib's levels, 1 is a quarter larger than 6 and five times as fast.
     """
     file = io.BytesIO()
     Image.fromarray(picture).save(file, "PNG", compress_level=compress_level)
@@ -41,10 +39,8 @@ def resize(
 ) -> NDArray[Any]:
     """Return a picture, uint8 ``(H, W, 3)``, or a map, float32 ``(H, W)``, in another size.
 
-    Args:
-        picture: what is resized.
-        size: rows and columns of the result.
-        method: how Pillow makes its pixels: ``BOX`` takes the mean of what each covers.
+    `size` is (rows, columns). Of Pillow's methods, ``BOX`` takes the mean of the pixels that each
+    covers.
     """
     return np.asarray(Image.fromarray(picture).resize(size[::-1], method))
 
@@ -119,9 +115,7 @@ def patch_sheet(patches: Sequence[Pixels | None], side: int) -> PatchSheet:
 
     One of other proportions is cut to its middle square.
 
-    Args:
-        patches: one or more; None leaves its place clear.
-        side: pixels of a square.
+    A patch that is None leaves its square clear.
     """
     geometry = replace(lay_out(len(patches), side, side), magnification=1)
     sheet = np.zeros((geometry.height, geometry.width, 4), np.uint8)
@@ -166,11 +160,8 @@ class PictureCard:
 def picture_card(heading: str, faces: Sequence[Face], words: str, foot: str) -> PictureCard:
     """Draw pictures of one size, ``(H, W, 3)``, in a row between a heading and words about them.
 
-    Args:
-        heading: in large letters; it is broken into lines where it is long.
-        faces: the pictures, from left to right.
-        words: a sentence or two under them.
-        foot: a small line at the end, which says who made it.
+    The heading is in large letters, and broken into lines where it is long. `words` are a sentence
+    or two under the pictures, `foot` a small line at the end.
     """
     height, width = faces[0].picture.shape[:2]
     times = -(-_CARD_PICTURE_PX // max(height, width))

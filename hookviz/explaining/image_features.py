@@ -185,11 +185,7 @@ def cross_validated(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
     """Cross-validate: accuracy and baseline of each fold, and the held-out answer for each vector.
 
-    Args:
-        vectors: ``(N, D)``.
-        labels: the class of each.
-        groups: those of one group are in one fold.
-        folds: how many.
+    Vectors are ``(N, D)``; those of one group are in one fold.
 
     Raises:
         HookVizError: scikit-learn is not installed.
@@ -335,11 +331,6 @@ def index_neighbours(
 
     A panel says if the index is of another model or can't be read. Values: ``index_names`` and
     ``index_similarity``, float64 ``(N,)``, of the nearest, best first.
-
-    Args:
-        model: the model whose features are compared.
-        image: anything that `capture` takes.
-        progress: called with the share done.
     """
     path = settings().index
     if not path:

@@ -211,12 +211,8 @@ def by_picture(
 ) -> Tensor:
     """Bring a layer's output, or the class scores, to ``(count, C, rows, columns)``.
 
-    Args:
-        model: whose layer.
-        layer: its name; None for the class scores.
-        output: of its first call.
-        count: how many pictures went through.
-        shape: ``(C, H, W)`` of each.
+    `output` is that of the first call of `layer`, or the class scores for None; `shape` is the
+    ``(C, H, W)`` of each picture.
 
     Raises:
         ModelError: it is something else.

@@ -216,13 +216,9 @@ class Optimization:
     ) -> None:
         """Begin with noise, or with `start`.
 
-        Args:
-            model: from `load_model` or `wrap`.
-            goals: one for each picture, all of the same layers, or all of classes.
-            method: how.
-            seeds: of each picture's first noise; the method's for all by default.
-            start: pictures of 0…1 to begin with, ``(N, C, H, W)``, instead of noise.
-            shape: ``(C, H, W)`` of each, instead of the method's size.
+        There is a goal for each picture, all of the same layers, or all of classes. `seeds` are of
+        each picture's first noise, by default the method's. `start` are pictures of 0…1,
+        ``(N, C, H, W)``. `shape`, ``(C, H, W)``, takes the place of the method's size.
 
         Raises:
             SettingError: the method means nothing, or the goals are not of the same layers.
@@ -304,9 +300,8 @@ class Optimization:
     def run(self, steps: int, after: Callable[["Optimization"], object] = lambda _: None) -> None:
         """Go on until `steps` are done in all.
 
-        Args:
-            steps: in all, those done before included.
-            after: called after every step; what it raises ends the run, and nothing is lost.
+        `after` is called after every step; an exception that it raises ends the run, and nothing is
+        lost.
 
         Raises:
             ModelError: there is no gradient to follow, and the layer that has one is named; or the
@@ -421,8 +416,7 @@ def diversity_penalty(output: Tensor) -> Tensor:
     ``G = A Aᵀ`` over the cells of the maps tells which channels go together, wherever that is.
     Pictures that pay for it differ from each other (Olah et al., 2017, Diversity).
 
-    Args:
-        output: ``(N, C, rows, columns)``, N at least 2.
+    The output is ``(N, C, rows, columns)``, N at least 2.
     """
     flat = output.flatten(2)
     gram = (flat @ flat.transpose(1, 2)).flatten(1)
@@ -441,12 +435,8 @@ def _zero_gradient_error(
 ) -> ModelError:
     """Build the error for a gradient that is missing, zero or not finite.
 
-    Args:
-        model: whose pictures.
-        goal: what they are for.
-        shape: ``(C, H, W)`` of each.
-        values: what the goals come to, ``(N,)``.
-        gradient: with respect to the pictures' parameters.
+    `shape` is the ``(C, H, W)`` of each picture, `values` those of the goals, ``(N,)``, and
+    `gradient` the one with respect to the pictures' parameters.
     """
     what = goal.says(model)
     if not _is_finite(values) or not _is_finite(gradient):
@@ -529,12 +519,8 @@ def run_resumed(
     A copy is kept: a later run with fewer steps begins anew, to the same pictures. It is kept
     during the run, too: a page's next run can begin before this one has ended.
 
-    Args:
-        optimization: without a step yet.
-        steps: in all.
-        cache: the session's, if any.
-        key: equal for optimizations of equal arguments alone.
-        after: called after every step; what it raises ends the run.
+    The optimization has no step yet. `key` is the cache key, equal for optimizations of equal
+    arguments alone. `after` is called after every step; an exception that it raises ends the run.
     """
     kept: OptimizationState | None = None if cache is None else cache.get(key)
     if kept is not None and kept.steps <= steps:

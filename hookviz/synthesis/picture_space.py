@@ -220,9 +220,7 @@ class Fourier:
     def __init__(self, shape: Sequence[int], seeds: Sequence[int]) -> None:
         """Begin with noise.
 
-        Args:
-            shape: ``(C, H, W)`` of each picture.
-            seeds: of each picture; equal seeds begin with the same.
+        `shape` is the ``(C, H, W)`` of each picture; equal seeds begin with the same noise.
         """
         channels, *self._size = shape
         half = (channels, self._size[0], self._size[1] // 2 + 1, 2)

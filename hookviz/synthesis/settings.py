@@ -43,9 +43,7 @@ class Robustness:
     def of(self, pictures: Tensor, generator: torch.Generator) -> Tensor:
         """Transform the pictures, ``(N, C, H, W)``, all alike, on grey.
 
-        Args:
-            pictures: ``(N, C, H, W)`` in 0…1.
-            generator: of random numbers, on the CPU.
+        Pictures are ``(N, C, H, W)`` in 0…1; the generator is on the CPU.
         """
         if self.is_none:
             return pictures

@@ -154,9 +154,8 @@ class AttentionPlaces:
     def maps(self, weights: Tensor, query: int) -> Tensor:
         """Lay out what the query at a cell attends to.
 
-        Args:
-            weights: of the layer, as `hookviz.attention` gives them.
-            query: the cell's number, row by row.
+        The query is the number of its cell, row by row; `weights` are those of the layer, as
+        `hookviz.attention` gives them.
 
         Returns:
             ``(heads, rows, columns)``; NaN where there is no key.
@@ -182,11 +181,7 @@ def attention_places(
 ) -> AttentionPlaces | None:
     """Find where the queries and keys of a layer's attention lie; None where it can't be proven.
 
-    Args:
-        model: the model.
-        model_input: the input that it looked at.
-        layer: written address of the weights, as `hookviz.attention` names them.
-        weights: those weights.
+    `layer` is the written address of `weights`, as `hookviz.attention` names them.
 
     Raises:
         ModelError: the network can't take this input.

@@ -82,10 +82,7 @@ class _AttentionGradients(AttentionCalls):
 
         None where nobody looks.
 
-        Args:
-            model: whose pass it was.
-            value: the target, one number with a graph.
-            image: what the network was given, with `requires_grad`.
+        `value` is the target, one number with a graph, and `image` the input with `requires_grad`.
 
         Raises:
             ModelError: a layer attends where gradients are off, or the network can't be

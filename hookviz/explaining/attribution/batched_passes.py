@@ -38,10 +38,8 @@ def run_alone_and_batched(
 ) -> tuple[Tensor, Tensor | None]:
     """Run inputs each in a pass of its own, and all in one batch.
 
-    Args:
-        images: ``(N, C, H, W)``.
-        run: runs such a batch and returns ``(N, …)``.
-        reporter: through which the caller may end a pass.
+    `run` maps a batch, ``(N, C, H, W)``, to results, ``(N, …)``; a caller may end a pass through
+    `reporter`.
 
     Returns:
         both results, ``(N, …)``; None for the second where the network can't take the batch.
@@ -117,13 +115,8 @@ def iter_target_values(
 ) -> Iterator[TargetBatch]:
     """Evaluate the target on `count` inputs, batch by batch.
 
-    Args:
-        model: the model.
-        model_input: an input of the same size.
-        target: what is evaluated.
-        inputs: makes the inputs; may be asked for the same ones again.
-        count: how many inputs there are.
-        progress: called with the share done after every conv layer; what it raises ends the run.
+    `model_input` is an input of the same size. `inputs` may make the same inputs again. `progress`
+    is called with the share done after every conv layer; an exception that it raises ends the run.
 
     Raises:
         SettingError: the target's layer has no such channel or cell.

@@ -102,9 +102,8 @@ class GradientPass:
     def run(self, images: Tensor) -> Mapping[str, Tensor | None]:
         """Return the gradients by layer, of the shape of its output; None where there is none.
 
-        Args:
-            images: ``(N, C, H, W)``. The gradient is that of the sum of the N targets, which is
-                each one's own where the network treats the rows of a batch independently.
+        Of images ``(N, C, H, W)`` the gradient is that of the sum of the N targets, which is each
+        one's own where the network treats the rows of a batch independently.
         """
         with (
             differentiable(self._model) as network,
@@ -346,15 +345,9 @@ def input_gradient(
 ) -> TargetGradient:
     """Differentiate a target with respect to the network's input.
 
-    Args:
-        model: the model.
-        model_input: the input.
-        target: what the gradient is of.
-        image: ``(1, C, H, W)`` in place of the input's own tensor.
-        guided: cut negative gradients at every ReLU (Springenberg et al., 2015): backwards through
-            one, ∂/∂x = max(0, ∂/∂y) where x > 0, else 0. That goes for ReLU6 too, and for both as
-            modules and as functions.
-        progress: called with the share done after every conv layer, forward and backward.
+    `image`, ``(1, C, H, W)``, takes the place of the input's own tensor. `guided` cuts negative
+    gradients at every ReLU (Springenberg et al., 2015): backwards through one, ∂/∂x = max(0, ∂/∂y)
+    where x > 0, else 0. That goes for ReLU6 too, and for both as modules and as functions.
 
     Raises:
         SettingError: the target's layer has no such channel.

@@ -98,13 +98,7 @@ def score_cam(
     algorithm 1; the score of a baseline, which they take off, cancels in the softmax). Only the
     `top` channels with the largest mean |A| are tried; the others have weight 0.
 
-    Args:
-        model: the model.
-        model_input: what the network was given.
-        activation: A, what the layer put out for it, ``(C, H, W)``.
-        target: the class.
-        top: how many channels are tried.
-        progress: called with the share done after every conv layer; what it raises ends the run.
+    `activation` is A, the output of the layer, ``(C, H, W)``, and `target` the class.
 
     Raises:
         ModelError: the network can't take a masked input.

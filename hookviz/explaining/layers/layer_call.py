@@ -39,10 +39,8 @@ def padding_around(
     With ``"same"`` they are dilation · (kernel − 1) in all; an odd one goes to the bottom and to
     the right.
 
-    Args:
-        padding: as ``conv2d`` takes it: a number, a pair, ``"valid"`` or ``"same"``.
-        kernel: (height, width) in taps.
-        dilation: (vertical, horizontal) distance of the taps.
+    `padding` is as ``conv2d`` takes it: a number, a pair, ``"valid"`` or ``"same"``. `kernel` is
+    (height, width) in taps, `dilation` the (vertical, horizontal) distance of the taps.
     """
     if padding == "same":
         rows, columns = (step * (count - 1) for step, count in zip(dilation, kernel, strict=True))
@@ -242,13 +240,9 @@ def layer_call(
 ) -> LayerCall:
     """Build the record of a convolution from the arguments of torch's conv2d.
 
-    Args:
-        layer: written address.
-        arguments: conv2d's by name, all of them.
-        pads: what was padded to the layer's input before: left, right, top, bottom, or the first
-            two, as in `F.pad`.
-        layer_input: ``(C, H, W)`` or ``(1, C, H, W)``, before that padding.
-        output: the layer's output, likewise.
+    `pads` is the padding that the network added to the input before: left, right, top, bottom, or
+    the first two, as in `F.pad`. `layer_input` is the input before that padding; it and the output
+    are ``(C, H, W)`` or ``(1, C, H, W)``.
     """
     kernel, dilation = float_copy(arguments["weight"]), pair(arguments["dilation"])
     left, right, top, bottom = padding_around(arguments["padding"], kernel.shape[2:], dilation)
@@ -273,11 +267,7 @@ def linear_call(
 ) -> LayerCall:
     """Build the record of a linear layer on maps or tokens from the arguments of torch's linear.
 
-    Args:
-        layer: written address.
-        arguments: linear's by name, all of them.
-        layout: how its input and its output lie.
-        output: the layer's output.
+    `layout` is that of its input and its output.
     """
     given = float_copy(map_of(arguments["input"], layout))
     return LayerCall(

@@ -62,11 +62,7 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
 
     The pass ends as soon as nothing more can follow.
 
-    Args:
-        model: from `load_model` or `wrap`.
-        image: anything that `inputs.prepare` takes.
-        layer: name of a conv layer, or of a linear one that works on maps or tokens.
-        call: which of the layer's calls, from 0.
+    `layer` names a conv layer, or a linear one that works on maps or tokens; `call` counts from 0.
 
     Raises:
         SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or has no such call.
@@ -394,12 +390,8 @@ def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> Nor
 
     The pass ends with that call.
 
-    Args:
-        model: from `load_model` or `wrap`.
-        image: anything that `inputs.prepare` takes.
-        layer: name of an `nn.LayerNorm`, or of a layer made of it, such as those that turn maps to
-            have their channels last for it.
-        call: which of the layer's calls, from 0.
+    `layer` names an `nn.LayerNorm`, or a layer made of one, such as those that permute maps to
+    channels last for it; `call` counts from 0.
 
     Raises:
         SettingError: `layer` is no layer norm, or has no such call.

@@ -137,12 +137,8 @@ def recompute(
 ) -> Mapping[str, LayerCheck]:
     """Check every layer in one pass, one call at a time, so that memory stays bounded.
 
-    Args:
-        model: whose network is checked.
-        model_input: the network's input.
-        layers: the layers' names, each with how often it is expected to run.
-        record: what was recorded of layers, without a batch dimension of 1, by written address.
-        reporter: told a step after every call.
+    `layers` holds how often each layer is expected to run. `record` holds the recorded outputs by
+    written address, without a batch dimension of 1.
 
     Raises:
         ModelError: the network can't take this input.

@@ -385,12 +385,8 @@ def weight_gradients(
     Batch norm uses its stored averages and nothing is dropped, as in eval mode: one image has no
     statistics of a batch.
 
-    Args:
-        model: the model.
-        model_input: the image.
-        target: the class whose cross entropy is differentiated.
-        progress: called with the share done after every layer, forward and backward.
-        clip_at: clips the gradient at a layer's output.
+    The loss is the cross entropy of the class `target`. `progress` is called with the share done
+    after every layer, forward and backward.
 
     Raises:
         ModelError: no layer has weights of its own, the network puts out no class scores, or it

@@ -438,12 +438,7 @@ def class_paths(
 
     Ways are followed channel by channel, as `_strongest_ways` says.
 
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        class_index: the class.
-        ways: how many ways are followed at most.
-        progress: called with the share done; what it raises ends the run.
+    `progress` is called with the share done; an exception that it raises ends the run.
 
     Raises:
         ModelError: the network can't take this input, puts out no class scores, or can't be

@@ -63,10 +63,8 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
     A block of one part alone is that part. Where the network itself has few parts, such as VGG's
     ``features`` and ``classifier``, what is in the largest of them lies beside the others.
 
-    Args:
-        trace: of a pass that was followed with its joins.
-        network: its class.
-        least: how many parts it has at least, as long as any of them is a block.
+    `trace` is of a pass that was followed with its joins, `network` the class of the network, and
+    `least` how many parts the map has at least, as long as any of them is a block.
 
     >>> steps = [LayerStep(ActivationKey("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
     >>> network_map(ExecutionTrace(tuple(steps), (), frozenset((1,)))).lines
@@ -92,10 +90,8 @@ def shares_along(
 ) -> dict[ActivationKey, dict[tuple[int, int], float]]:
     """Return what goes along each line of a map, by the block that it is drawn in.
 
-    Args:
-        part: the map.
-        lines: the share that goes from a step to a step, from `IMAGE`, or to None, the network's
-            output, as `hookviz.explaining.network_map.class_paths.ClassPaths` has them.
+    `lines` are those of `hookviz.explaining.network_map.class_paths.ClassPaths`: the share from a
+    step to a step, from `IMAGE`, or to None, the network's output.
     """
     found: dict[ActivationKey, dict[tuple[int, int], float]] = {}
     place = {leaf.step: number for number, each in enumerate(part.parts) for leaf in each.leaves()}
@@ -329,12 +325,9 @@ def lay_out(
 ) -> PlacedPart:
     """Place a part's cards, and those in them.
 
-    Args:
-        part: a network's map.
-        sides: rows of the map that a step puts out, by its number; a card is as high as their
-            logarithm.
-        is_even: whether every layer is as large as any other, as in print, where nobody comes
-            nearer: a block's card is then its drawing with an edge around it.
+    `sides` holds the rows of the map that each step puts out, by its number; a card is as high as
+    their logarithm. With `is_even` every layer has one size, as in print, where nobody can zoom in:
+    a block's card is then its drawing with an edge around it.
     """
     inside = tuple(lay_out(each, sides, is_even=is_even) for each in part.parts)
     if not inside:

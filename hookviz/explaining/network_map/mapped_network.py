@@ -81,14 +81,9 @@ def strongest_maps(
     They are made small as each layer returns, so that no more than one layer's activations are
     held at once, and one pass does.
 
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        count: how many channels of each.
-        size: rows and columns of the small maps; a map of fewer cells keeps its cells' values.
-        rank: returns the number by which each channel is ranked, ``(C,)``, of a call's address and
-            its maps ``(C, H, W)``; the highest value by default.
-        progress: called with the share done; what it raises ends the run.
+    A small map has `size` rows and columns; a map of fewer cells keeps its cells' values. `rank`
+    maps a call's address and its maps, ``(C, H, W)``, to the number that ranks each channel,
+    ``(C,)``; the highest value by default.
 
     Raises:
         ModelError: the network can't take this input.
@@ -360,12 +355,8 @@ def _lines(
 ) -> Iterator[Line]:
     """Yield the lines of a drawing, and of those in it.
 
-    Args:
-        placed: whose drawing it is.
-        ends: where the line around it goes on: at the border of its card.
-        begins: where that comes in; None at the drawing's own border.
-        corner: where its drawing begins.
-        level: of the cards in it.
+    The line around the drawing comes in at `begins` and goes on at `ends`, at the border of its
+    card; None is the drawing's own border. The drawing begins at `corner`.
     """
     for begin, end, points in placed.lines:
         through = [(corner[0] + x, corner[1] + y) for x, y in points]

@@ -153,9 +153,7 @@ class PartChanges(ABC):
         Batches of a convolutional network run with channels last in memory, to rounding (see
         `hookviz.hooking.channels_last`); what runs one by one runs plainly.
 
-        Args:
-            before: the scores with no part changed, float64 ``(classes,)``.
-            reporter: called with the share done within its present step.
+        `before` are the scores with no part changed, float64 ``(classes,)``.
 
         Raises:
             ModelError: the network can't go on with a part changed.
@@ -368,11 +366,7 @@ def channel_effects(
     ``‖scores(channel c at 0) − scores‖₂``, float64 ``(C,)`` on the CPU. The channel is ablated at
     the layer's own output, before any batch norm.
 
-    Args:
-        model: the model.
-        model_input: the image whose scores are compared.
-        layers: conv layers, or linear layers that put out maps, by name.
-        progress: called with the share done; what it raises ends the run.
+    `layers` are conv layers, or linear layers that put out maps.
 
     Raises:
         ModelError: it would take more than 10¹³ multiply-adds, or the network can't go on without

@@ -129,12 +129,8 @@ def direct_effects(
 
     And why there is none, where that is so: those numbers are NaN.
 
-    Args:
-        model: the model.
-        corrupted: the input at whose activations the gradient is taken.
-        target: whose gradient.
-        layers: with what they put out for either image.
-        progress: called with the share done; what it raises ends the run.
+    `corrupted` is the input at whose activations the gradient is taken; `layers` holds the outputs
+    for either image.
     """
     reporter = ProgressReporter(progress)
     asked = [str(at) for each in layers for at in each.clean]

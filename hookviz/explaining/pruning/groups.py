@@ -30,8 +30,7 @@ def trace_graph(network: nn.Module) -> fx.Graph:
     That function changes the class of all modules while it traces, which breaks every pass in
     another thread. Here the layers of `network` itself get other forwards.
 
-    Args:
-        network: a private copy, which is unusable afterwards.
+    `network` is a private copy, which is unusable afterwards.
     """
     tracer = fx.Tracer()
     tracer.root, tracer.graph, tracer.tensor_attrs = network, fx.Graph(), {}
@@ -129,8 +128,7 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
 
     A text in its place says why there is none, beginning with the node that prevents it.
 
-    Args:
-        network: in evaluation mode; a copy, which is unusable afterwards.
+    `network` is a copy in evaluation mode, which is unusable afterwards.
 
     Raises:
         ModelError: its code can't be traced.

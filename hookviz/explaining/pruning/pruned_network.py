@@ -85,16 +85,11 @@ class Pruning:
     ) -> None:
         """Prepare to prune among `layers` of `network`, in this order.
 
-        Args:
-            network: is only looked at.
-            layers: names; layers without weights of their own, and those that are neither
-                convolutions nor linear, are left out, and where whole channels are pruned
-                transposed convolutions too: theirs lie along another dimension. Channels of a
-                linear layer are the rows of its matrix.
-            method: one of `METHODS`.
-            seed: of the random methods; as after ``torch.manual_seed``.
-            effects: for ``"channels by effect"`` a number per channel and layer, ``(C,)``; the
-                channels with the smallest are pruned.
+        Layers without weights of their own, and those that are neither convolutions nor linear, are
+        left out, and where whole channels are pruned transposed convolutions too: theirs lie along
+        another dimension. Channels of a linear layer are the rows of its matrix. `seed` is as after
+        ``torch.manual_seed``. `effects` has for ``"channels by effect"`` a number per channel and
+        layer, ``(C,)``; the channels with the smallest are pruned.
 
         Raises:
             SettingError: there is no such method, or `effects` is missing.
@@ -180,10 +175,7 @@ def without_smallest(
 ) -> list[Tensor]:
     """Return which weights stay, bool, when the smallest of all layers together go.
 
-    Args:
-        weights: of each layer.
-        sizes: all their magnitudes in ascending order.
-        share: of all weights, 0…1.
+    `sizes` are all magnitudes in ascending order, `share` is of all weights, 0…1.
     """
     count = round(share * len(sizes))
     limit = float(sizes[count - 1]) if count else -1.0
@@ -211,10 +203,8 @@ def without_smallest_channels(
 ) -> list[Tensor]:
     """Return which weights stay, bool, when the smallest channels go from each layer.
 
-    Args:
-        weights: of each layer.
-        sizes: of each layer's channels, ``(C,)``.
-        share: of the channels of each layer, 0…1.
+    `sizes` has a number for each channel of a layer, ``(C,)``; `share` is of the channels of each
+    layer, 0…1.
     """
     masks = []
     for weight, size in zip(weights, sizes, strict=True):
@@ -365,15 +355,8 @@ def plan_pruning(
 ) -> PruningPlan:
     """Measure the channels' effects and find the batch norms behind them, where needed.
 
-    Args:
-        model: the model.
-        layers: names of the conv layers, or linear layers that put out maps.
-        method: one of `hookviz.explaining.pruning.pruned_network.METHODS`.
-        seed: of the random methods.
-        shape: of an input, ``(C, H, W)``.
-        model_input: for ``"channels by effect"``.
-        keep_biases: as `prune` takes it.
-        progress: called with the share done where effects are measured.
+    `layers` are conv layers, or linear layers that put out maps, and `shape` is that of an input,
+    ``(C, H, W)``. `model_input` is for ``"channels by effect"``.
 
     Raises:
         ModelError: no layer has weights of its own, or too many channels to measure.
@@ -392,11 +375,8 @@ def plan_pruning(
 def _masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
     """Return the parameters and buffers that masks change, with zeros, by name.
 
-    Args:
-        model: is only read.
-        masks: True where a weight stays, by layer.
-        norms: where given, a channel whose whole kernel is pruned puts out 0: its bias becomes 0
-            too, and what these batch norms would make of it.
+    A mask is True where a weight stays. With `norms`, a channel whose whole kernel is pruned puts
+    out 0: its bias becomes 0 too, and the output of these batch norms for it.
     """
     with private_replica(model) as network:
         modules = dict(network.named_modules())
@@ -418,9 +398,7 @@ def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
 
     Directly, or behind modules that take 0 to 0 in every channel, such as a ReLU.
 
-    Args:
-        model: the model.
-        shape: of an input, ``(C, H, W)``.
+    `shape` is that of an input, ``(C, H, W)``.
 
     Raises:
         ModelError: the network can't take an input of that shape.

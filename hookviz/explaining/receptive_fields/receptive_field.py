@@ -400,12 +400,9 @@ def receptive_fields(model: Model, seen: tuple[int, ...] | ModelInput) -> Fields
     Keys are written addresses: ``"layer1.0.conv1"`` for a module's first call, ``"relu#1"`` for its
     second, ``"name[0]"`` for a part of what it puts out. They are cached per network.
 
-    Args:
-        model: from `load_model` or `wrap`.
-        seen: the input, or its shape, ``(C, H, W)``, of which a network whose way depends on values
-            goes the way of zeros. An input of another kind, sound or a volume, has no pixels to
-            see: the result is empty. Layers that put out windows one behind the other have no
-            field in it.
+    `seen` is the input, or its shape, ``(C, H, W)``, for which a network that branches on values
+    runs on zeros. An input of another kind, sound or a volume, has no pixels: the result is empty.
+    Layers that put out windows one behind the other have no field in it.
 
     Raises:
         ModelError: the network can't take that input.
@@ -463,12 +460,8 @@ def trace_fields(
 ) -> dict[str, ReceptiveField]:
     """Trace one pass for the field of every tensor that each call of a module puts out.
 
-    Args:
-        network: a replica.
-        image: ``(1, C, H, W)``.
-        budget: for tracing the pass; `Budget`'s defaults if None.
-        layouts: of outputs that have their channels last, or are tokens.
-        run: makes the pass; calls the network if None.
+    `network` is a replica and `image` is ``(1, C, H, W)``. `layouts` are those of outputs that have
+    their channels last, or are tokens. `run` makes the pass; by default the network is called.
     """
     budget = budget or Budget()
     tracer = Tracer(network, image, budget)

@@ -42,12 +42,7 @@ def class_scores(
 
     On the network's device and in its precision; with a graph if gradients are on.
 
-    Args:
-        model: whose network `replica` is a replica of.
-        replica: with the hooks that are wanted on it.
-        images: ``(N, C, H, W)``.
-        reporter: through which hooks report the progress of the pass.
-        count: N, where hooks change how many images there are.
+    `images` are ``(N, C, H, W)``; `count` is N where hooks change how many images there are.
 
     Raises:
         ModelError: the network can't take these images, or its output has no row of scores.
@@ -73,12 +68,9 @@ def class_number(
 ) -> int:
     """Return the number of a class.
 
-    Args:
-        value: the number, also as text, or the name.
-        names: of the network's classes, as far as it has some.
-        count: how many scores the network puts out.
-        title: what the network is called.
-        parameter: what the choice is called, for the message.
+    `value` is the number, also as text, or the name; `names` are the classes, as far as the network
+    has some, and `count` is how many scores it puts out. `title` and `parameter` name the network
+    and the choice in the message.
 
     Raises:
         SettingError: the network has no such class; the nearest name is named.
@@ -158,10 +150,7 @@ def class_vote(
 ) -> ClassVote | None:
     """Find the last channels' votes on this input; None where the network does not end in this way.
 
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        cache: a session's cache, used for captures.
+    `cache` is that of a session, for captures.
 
     Raises:
         ModelError: the network can't take this input.
