@@ -19,7 +19,7 @@ from hookviz.drawing.dimensions import middle_maps, middle_slice
 from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.language.saying import joined, say
-from hookviz.types import FIRST, Activation, Capture, Layout
+from hookviz.types import FIRST, Activation, Capture, Layout, MissingAddressError
 from hookviz.wording import number, times
 
 Floats = NDArray[np.float64]
@@ -285,7 +285,7 @@ class Comparison(Mapping[str, LayerComparison]):
         try:
             return self._by_address[address]
         except KeyError:
-            raise _NotComparedError("compared layer", address, self._by_address) from None
+            raise MissingAddressError("compared layer", address, self._by_address) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_address)
@@ -384,13 +384,6 @@ def _channels_first(activation: Activation) -> Tensor:
     return values.movedim(-1, 0) if activation.channels_last and values.ndim > 1 else values
 
 
-class _NotComparedError(UnknownLayerError, KeyError):
-    """An `UnknownLayerError` that is a `KeyError` too, as a mapping has to raise."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])  # KeyError would show the quoted representation
-
-
 def pairs_of(
     a: Capture, b: Capture, layer: str | None = None, other_layer: str | None = None
 ) -> tuple[tuple[_Pair, ...], dict[str, str]]:
@@ -455,8 +448,8 @@ def _reason(activation: Activation, other: Activation | None) -> str:
         same = activation.address == other.address
         return say(
             "A has {size_a} and B {size_b}{place}",
-            size_a=_activation_size(activation),
-            size_b=_activation_size(other),
+            size_a=_size(values),
+            size_b=_size(other_values),
             place="" if same else say(" in {address}", address=other.address),
         )
     if not values.ndim or not values.numel():
@@ -516,7 +509,3 @@ def _suggested(pairs: Iterable[_Pair]) -> list[_Pair]:
     comparable = [pair for pair in pairs if not _reason(*pair)]
     comparable.sort(key=lambda pair: pair[0].address != pair[1].address)
     return comparable[:_SUGGESTED]
-
-
-def _activation_size(activation: Activation) -> str:
-    return times(activation.values.shape) or say("one number")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel
-from hookviz.drawing.pictures import Resampling, resize
 from hookviz.language.saying import say
 from hookviz.types import Pixels
 
@@ -102,13 +102,7 @@ def attention_sheet(photograph: Pixels, maps: Sequence[Numbers], query: int | No
     Returns:
         RGB uint8.
     """
-    height, width = photograph.shape[:2]
-    scale = _SIDE / max(height, width)
-    small = resize(
-        photograph,
-        (max(1, round(height * scale)), max(1, round(width * scale))),
-        Resampling.BILINEAR,
-    )
+    small = shrunk(photograph, _SIDE)
     tiles = [_tile(small, values, query) for values in maps]
     columns = min(_COLUMNS, len(tiles))
     tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)

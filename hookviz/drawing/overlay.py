@@ -100,17 +100,6 @@ def _cells(
     return cell[first:last], slice(first, last)
 
 
-def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
-    """Lay a coloured map, ``(rows, columns, 3)``, over all that the network saw: RGB uint8.
-
-    An input without a picture is drawn in grey, from its lowest to its highest value.
-    """
-    picture = input_picture(model_input)
-    height, width = picture.shape[:2]
-    whole = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
-    return overlay(picture, colours, whole, opacity=opacity)
-
-
 def input_picture(model_input: ModelInput) -> Pixels:
     """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
     return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
@@ -121,16 +110,25 @@ def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
     return thumbnail(input_picture(model_input), side)
 
 
+def original_and_crop(model_input: ModelInput, image: InputImage | None) -> tuple[Pixels, Crop]:
+    """Return the original and the part that the network saw; all of the input if unknown."""
+    if image is not None and model_input.crop is not None:
+        return image.pixels, model_input.crop
+    picture = input_picture(model_input)
+    height, width = picture.shape[:2]
+    return picture, Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
+
+
 def over_image(
     model_input: ModelInput, image: InputImage | None, colours: Pixels, *, opacity: float = 0.6
 ) -> Pixels:
     """Lay a coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
 
-    Where the original or the crop is not known, it is as `over_input`.
+    Where the original or the crop is not known, the map lies over all that the network saw. An
+    input without a picture is drawn in grey, from its lowest to its highest value.
     """
-    if image is None or model_input.crop is None:
-        return over_input(model_input, colours, opacity=opacity)
-    return overlay(image.pixels, colours, model_input.crop, opacity=opacity)
+    picture, crop = original_and_crop(model_input, image)
+    return overlay(picture, colours, crop, opacity=opacity)
 
 
 def _drawn(tensor: Tensor) -> Pixels:

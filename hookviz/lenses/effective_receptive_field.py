@@ -171,13 +171,13 @@ def _pictures(
 ) -> tuple[Panel, ...]:
     end = overlay.color_limit(total)
     colours = coloured(np.sqrt(np.maximum(total, 0) / end), "inferno", low=0.0, high=1.0)
-    over = overlay.over_input(subject.model_input, colours, opacity=0.8)
+    over = overlay.over_image(subject.model_input, None, colours, opacity=0.8)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     part = np.where(chosen[..., None], np.uint8(255), np.uint8(0)).repeat(3, 2)
     top, left, bottom, right = box
     close = colours[top:bottom, left:right]
     enlarged = max(1, _CLOSE // max(close.shape))
-    light = overlay.over_input(subject.model_input, part, opacity=1)
+    light = overlay.over_image(subject.model_input, None, part, opacity=1)
     dimmed = np.where(light > 0, picture, (picture * _DARK).astype(np.uint8))
     return (
         ImagePanel(

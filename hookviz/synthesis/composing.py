@@ -5,7 +5,7 @@ goals up, also of several layers. A `FunctionObjective` is any function of layer
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -45,18 +45,6 @@ class Goal(Protocol):
 
     def says(self, model: Model) -> str:
         """Name the goal within a sentence."""
-        ...
-
-
-class CheckedGoal(Goal, Protocol):
-    """Protocol of a goal that knows which channels and cells it needs."""
-
-    def check(self, model: Model, *shapes: Sequence[int]) -> None:
-        """Check that outputs of ``(C, rows, columns)``, of each layer, have all that is needed.
-
-        Raises:
-            SettingError: they have not.
-        """
         ...
 
 
@@ -170,17 +158,26 @@ class ObjectiveSum(Composable):
 
     def says(self, model: Model | nn.Module) -> str:
         """Name the goal within a sentence."""
-        words = ""
-        for weight, goal in self.terms:
-            counts = counted(weight, goal)
-            sign = "−" if counts < 0 else "+"
-            words += f" {sign} " if words else sign.strip("+")
-            words += "" if abs(counts) == 1 else f"{abs(counts):g} × "
-            words += goal.says(model)
-        return words
+        return sum_in_words(
+            (counted(weight, goal), goal.says(model)) for weight, goal in self.terms
+        )
 
 
-def counted(weight: float, goal: CheckedGoal) -> float:
+def sum_in_words(terms: Iterable[tuple[float, str]]) -> str:
+    """Write a sum of weighted terms: ``"a − 2 × b"``.
+
+    >>> sum_in_words([(1, "a"), (-2, "b")])
+    'a − 2 × b'
+    """
+    words = ""
+    for weight, name in terms:
+        sign = "−" if weight < 0 else "+"
+        words += f" {sign} " if words else sign.strip("+")
+        words += ("" if abs(weight) == 1 else f"{abs(weight):g} × ") + name
+    return words
+
+
+def counted(weight: float, goal: Goal) -> float:
     """Return what a goal's value counts in a sum: its negative where it is to fall."""
     return weight if goal.rises else -weight
 

@@ -13,7 +13,7 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scores.scoring import scores_in
 from hookviz.language.saying import mark, say, say_count
 from hookviz.models.wrapping import as_model
-from hookviz.synthesis.composing import Composable
+from hookviz.synthesis.composing import Composable, sum_in_words
 from hookviz.types import UNKNOWN, ActivationKey, Model
 from hookviz.wording import times
 
@@ -135,13 +135,7 @@ class Objective(Composable):
 
     def _parts(self, model: Model) -> str:
         """List the channels or classes with their weights."""
-        parts = ""
-        for channel, weight in self.weights:
-            sign = "−" if weight < 0 else "+"
-            parts += f" {sign} " if parts else sign.strip("+")
-            parts += "" if abs(weight) == 1 else f"{abs(weight):g} × "
-            parts += self._name(model, channel)
-        return parts
+        return sum_in_words((weight, self._name(model, index)) for index, weight in self.weights)
 
     def _where(self) -> str:
         if self.cell is None:

@@ -11,7 +11,6 @@ from hookviz.drawing.overlay import (
     on_input,
     on_picture,
     over_image,
-    over_input,
     overlay,
     resized,
 )
@@ -62,7 +61,7 @@ def test_over_the_input_covers_all_of_it_and_over_the_image_the_crop_alone() -> 
     model = as_model(seeded(Tiny))
     seen = hookviz.prepare(model, picture(width=60, height=30), whole=True)
     red = np.array([[(255, 0, 0), (0, 0, 255)]], np.uint8)
-    shown = over_input(seen, red, opacity=1)
+    shown = over_image(seen, None, red, opacity=1)
     assert shown.shape == (320, 640, 3)
     assert (shown[:, :320] == (255, 0, 0)).all()
     assert (shown[:, 320:] == (0, 0, 255)).all()
@@ -88,7 +87,7 @@ def test_a_tensor_is_drawn_in_grey() -> None:
     assert (shown[140, 220] >= 250).all()
     assert (shown[300, 100] <= 5).all()
     flat = hookviz.prepare(as_model(seeded(Tiny)), torch.zeros(1, 3, 16, 16))
-    assert (over_input(flat, np.zeros((1, 1, 3), np.uint8), opacity=0) == 0).all()
+    assert (over_image(flat, None, np.zeros((1, 1, 3), np.uint8), opacity=0) == 0).all()
 
 
 def test_a_resized_map_is_linear_between_the_middles_of_its_cells() -> None:

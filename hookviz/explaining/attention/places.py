@@ -151,29 +151,6 @@ class AttentionPlaces:
         heads = weights.movedim(self.head_axis, -3)
         return heads.reshape(-1, *heads.shape[-3:])
 
-    def maps(self, weights: Tensor, query: int) -> Tensor:
-        """Lay out what the query at a cell attends to.
-
-        The query is the number of its cell, row by row; `weights` are those of the layer, as
-        `hookviz.attention` gives them.
-
-        Returns:
-            ``(heads, rows, columns)``; NaN where there is no key.
-
-        Raises:
-            LookupError: no query lies there.
-        """
-        window, number = (self.queries == query).nonzero()[0].tolist()
-        return self.maps_of(weights, window, number)
-
-    def maps_of(self, weights: Tensor, window: int, number: int) -> Tensor:
-        """Lay out what one query attends to, by its window and its number in it, as `maps` does."""
-        rows = self.by_window(weights)[window, :, number]
-        cells = self.keys[window]
-        laid = rows.new_full((len(rows), self.grid[0] * self.grid[1]), torch.nan)
-        laid[:, cells[cells >= 0]] = rows[:, cells >= 0]
-        return laid.reshape(-1, *self.grid)
-
 
 @with_numbers
 def attention_places(
@@ -197,11 +174,9 @@ def attention_places(
     >>> places.grid, places.queries[0, :3].tolist(), places.class_token
     ((4, 4), [-1, 0, 1], 0)
     """
-    address = next(
-        (each for each in _addresses(model, model_input) if str(each) == layer),
-        ActivationKey(layer),
-    )
     trace = input_trace(model, model_input)
+    calls = (ActivationKey(name, n) for name, count in trace.calls.items() for n in range(count))
+    address = next((each for each in calls if str(each) == layer), ActivationKey(layer))
     around = _around(trace, address.layer)
     if around is None:
         return None
@@ -209,14 +184,6 @@ def attention_places(
         run = _Run(model, model_input, replica, *around)
         codes = run.codes(address)
     return None if codes is None else _placed(model, run.grid, codes, weights)
-
-
-def _addresses(model: Model, model_input: ModelInput) -> list[ActivationKey]:
-    """Return the addresses of all calls of modules."""
-    trace = input_trace(model, model_input)
-    return [
-        ActivationKey(name, call) for name, calls in trace.calls.items() for call in range(calls)
-    ]
 
 
 def _around(trace: LayerTrace, layer: str) -> tuple[str, Layout] | None:

@@ -23,7 +23,7 @@ from torchvision.transforms import functional as F  # its name everywhere
 
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.errors import SettingError
-from hookviz.explaining.attribution.batched_passes import iter_target_gradients, iter_target_values
+from hookviz.explaining.attribution.batched_passes import iter_target_values
 from hookviz.explaining.attribution.gradients import Numbers
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.channels_last import faster_model, how, lay_out
@@ -233,7 +233,7 @@ def integrated_gradients(
         progress: called with the share done; what it raises ends the run.
 
     Raises:
-        HookVizError: as `iter_target_gradients` does.
+        HookVizError: no gradient gets from the target to the input; or as `iter_target_values`.
     """
     image = model_input.tensor
     points, weights = gauss_legendre(steps)
@@ -245,12 +245,13 @@ def integrated_gradients(
 
     total = torch.zeros(image.shape[1:], dtype=torch.float64)
     ends = steps / (steps + 1)  # the share of the time before the values at both ends
-    batches = iter_target_gradients(
+    batches = iter_target_values(
         model,
         model_input,
         target,
         on_path,
         count=steps,
+        gradients=True,
         progress=lambda share: progress(share * ends),
     )
     for batch in batches:

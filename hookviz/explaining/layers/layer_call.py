@@ -334,6 +334,24 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         raise SettingError(said)
 
 
+def check_cell(layer: str, output: Tensor, channel: int, row: int, column: int) -> None:
+    """Refuse a cell that is not in a layer's output, ``(C, H, W)``.
+
+    Raises:
+        SettingError: it names the range.
+    """
+    cell = {"channel": channel, "row": row, "column": column}
+    for (axis, index), count in zip(cell.items(), output.shape, strict=True):
+        check_range(layer, axis, index, count)
+
+
+def is_near(total: float, value: float, tolerance: float) -> bool:
+    """Return whether two numbers differ by the tolerance at most; NaN is near NaN."""
+    if math.isfinite(total):
+        return abs(total - value) <= tolerance
+    return total == value or (math.isnan(total) and math.isnan(value))
+
+
 def map_of(tensor: Tensor, layout: Layout = CONVOLUTIONS) -> Tensor:
     """View the maps of one image, ``(C, H, W)``, with or without a batch before."""
     maps = layout.maps(tensor)
@@ -389,9 +407,7 @@ class CellSum:
         The rounding is 1e-5 in single precision. It is twice the machine epsilon in float16, in
         bfloat16 and off the CPU, where float32 may be multiplied as TF32.
         """
-        if math.isfinite(self.total):
-            return abs(self.total - self.value) <= self.tolerance
-        return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
+        return is_near(self.total, self.value, self.tolerance)
 
 
 def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
@@ -403,9 +419,7 @@ def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSu
     Raises:
         SettingError: the layer has no such channel, row or column.
     """
-    cell = {"channel": channel, "row": row, "column": column}
-    for (axis, index), count in zip(cell.items(), call.output.shape, strict=True):
-        check_range(call.layer, axis, index, count)
+    check_cell(call.layer, call.output, channel, row, column)
     first = (row * call.stride[0], column * call.stride[1])
     rows_read, columns_read = (
         start + step * np.arange(count)

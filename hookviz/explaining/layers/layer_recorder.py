@@ -31,9 +31,11 @@ from hookviz.explaining.layers.layer_call import (
     FollowingOp,
     LayerCall,
     Normalisation,
+    check_cell,
     check_range,
     float_copy,
     following_op,
+    is_near,
     layer_call,
     linear_call,
     map_of,
@@ -357,9 +359,7 @@ class NormedCell:
         ``|total − value| ≤ rounding · ((|x| + |mean|) / √(variance + ε) · |scale| + |shift|)``,
         see `CellSum.agrees`.
         """
-        if math.isfinite(self.total):
-            return abs(self.total - self.value) <= self.tolerance
-        return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
+        return is_near(self.total, self.value, self.tolerance)
 
 
 def explain_norm(call: NormCall, channel: int, row: int, column: int) -> NormedCell:
@@ -368,9 +368,7 @@ def explain_norm(call: NormCall, channel: int, row: int, column: int) -> NormedC
     Raises:
         SettingError: the layer has no such channel, row or column.
     """
-    cell = {"channel": channel, "row": row, "column": column}
-    for (axis, index), count in zip(cell.items(), call.output.shape, strict=True):
-        check_range(call.layer, axis, index, count)
+    check_cell(call.layer, call.output, channel, row, column)
     given, value, mean, variance, scale, shift = (
         float(each[channel, row, column])
         for each in (call.given, call.output, call.mean, call.variance, call.scale, call.shift)

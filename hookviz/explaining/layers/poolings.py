@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.explaining.layers.layer_call import pair
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
@@ -116,9 +117,9 @@ class _Found(EveryFunction):
         window = stride = None
         padding = (0, 0)
         if not name.startswith("adaptive"):
-            window = _pair(given["kernel_size"])
-            stride = _pair(given.get("stride") or given["kernel_size"])
-            padding = _pair(given.get("padding", 0))
+            window = pair(given["kernel_size"])
+            stride = pair(given.get("stride") or given["kernel_size"])
+            padding = pair(given.get("padding", 0))
         channel = int(after[0].flatten(1).amax(1).argmax())
         return Pooling(
             layer=self._layer,
@@ -131,11 +132,3 @@ class _Found(EveryFunction):
             before=before[0, channel].float().cpu().numpy().copy(),
             after=after[0, channel].float().cpu().numpy().copy(),
         )
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    """Return rows and columns of what torch takes as one number or two."""
-    if isinstance(value, int):
-        return value, value
-    sides = tuple(int(side) for side in value)
-    return (sides[0], sides[-1])

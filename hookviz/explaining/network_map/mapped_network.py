@@ -13,7 +13,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import activation_of
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.drawing.figures import figure_file
+from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.map_page import Card, Line, MapDrawing, map_figure, side_of
 from hookviz.errors import SettingError
@@ -166,10 +166,7 @@ class NetworkMap:
         Raises:
             SettingError: `format` is none of these, or `dpi` is no whole number from 50 to 600.
         """
-        if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
-            raise SettingError(
-                say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
-            )
+        check_dpi(dpi)
         return figure_file(self.figure, format, dpi=dpi, keeps_text=True)
 
     def svg(self) -> str:
@@ -263,18 +260,14 @@ def map_network(
         classes=tuple(each[1:] for each in top),
         begins=begins[0] if begins else (0.0, placed.size[1] / 2),
         ends=ends,
-        legend=_legend(model),
+        legend=say(
+            "{model}: each layer's channels with the highest values, at most three, each layer on "
+            "its own scale; white is zero, blue below zero, red above.",
+            model=model.title,
+        ),
     )
     return NetworkMap(
         model.title, tuple(str(each.address) for each in part.leaves()), classes, drawing
-    )
-
-
-def _legend(model: Model) -> str:
-    return say(
-        "{model}: each layer's channels with the highest values, at most three, each layer on its "
-        "own scale; white is zero, blue below zero, red above.",
-        model=model.title,
     )
 
 
