@@ -57,7 +57,7 @@ class ChannelComparison:
     def means(self) -> tuple[float, float, float]:
         """Correlation, mean absolute difference and cosine, each the mean over the channels.
 
-        Channels that have no such number are left out; NaN where none has it.
+        Channels whose number is NaN are left out; NaN where all are.
         """
         correlation, difference, cosine = (
             float(numbers[~np.isnan(numbers)].mean()) if not np.isnan(numbers).all() else np.nan
@@ -87,7 +87,7 @@ def compare_maps(a: Tensor, b: Tensor) -> ChannelComparison:
     first, second = _rows(a, b)
     numbers = np.empty((3, len(first)))
     step = max(1, _CHUNK // first.shape[1])
-    with np.errstate(all="ignore"):  # what is NaN or infinite comes out as NaN
+    with np.errstate(all="ignore"):  # NaN and infinities come out as NaN
         for start in range(0, len(first), step):
             part = slice(start, start + step)
             numbers[:, part] = _numbers(first[part], second[part])
@@ -319,7 +319,7 @@ class Comparison(Mapping[str, LayerComparison]):
         return chosen.grid(top=top, colormap=colormap, depth=depth)
 
     def _repr_html_(self) -> str:
-        """Return HTML for a notebook: what is compared, and the numbers of each layer."""
+        """Return HTML for a notebook: both captures, and the numbers of each layer."""
         about = " and ".join(
             f"{name}: {capture.model}, {capture.weights} weights, "
             f"input {times(capture.input.shape[1:])}"
@@ -460,7 +460,7 @@ def _reason(activation: Activation, other: Activation | None) -> str:
 
 
 def _no_pairs(a: Capture, b: Capture, left_out: Mapping[str, str], asked: Iterable[_Pair]) -> str:
-    """Return why nothing is compared, and suggest pairs: those of what was `asked` for first."""
+    """Return why nothing is compared, and suggest pairs: the `asked` ones first."""
     shown = [f"{name}: {reason}" for name, reason in [*left_out.items()][:_SUGGESTED]]
     more = (
         say("; and {count:,} more", count=len(left_out) - _SUGGESTED)

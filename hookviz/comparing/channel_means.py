@@ -152,7 +152,7 @@ def channel_means(
 
     Raises:
         HookVizError: no image went through.
-        UnknownLayerError: a model has no such layer.
+        UnknownLayerError: a model lacks that layer.
         SettingError: an option has a value that means nothing.
     """
     rows: list[tuple[Means, Means]] = []
@@ -255,7 +255,7 @@ def batched_means(
     through with their channels last in memory, which is faster on CPUs.
 
     Raises:
-        UnknownLayerError: the model has no such layer.
+        UnknownLayerError: the model lacks that layer.
         ModelError: the network can't take the images.
     """
     seen = layer_trace(model, tuple(images.shape[1:]))
@@ -290,7 +290,7 @@ def keeps_images_apart(
 ) -> bool:
     """Return whether an image, ``(1, C, H, W)``, and its half have the means that they have alone.
 
-    Most of what a network takes over a whole batch is another number for the half alone.
+    Most numbers that a network takes over a whole batch differ for the half alone.
     """
     pair = torch.cat([image / 2, image])
     together = batched_means(model, pair, layers, reporter)
@@ -305,7 +305,7 @@ def keeps_images_apart(
 
 
 def _means(tensor: Tensor, layout: Layout, shape: tuple[int, ...]) -> NDArray[np.float32] | None:
-    """Return ``(N, C)`` of maps of the shape, ``(N, C, …)``; None of what is no such maps."""
+    """Return ``(N, C)`` of maps of the shape, ``(N, C, …)``; None for other tensors."""
     if not layout.batch or layout.order == VECTORS or tensor.dtype != torch.float32:
         return None
     maps = layout.batch_maps(tensor)

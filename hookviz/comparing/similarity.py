@@ -150,7 +150,7 @@ class Similarity:
         """Draw the matrix, 0 to 1, with A's first layer at the top and B's at the left.
 
         Raises:
-            SettingError: there is no such colormap.
+            SettingError: `colormap` is not in `COLORMAPS`.
         """
         first, second = self._model_titles
         return similarity_figure(
@@ -169,7 +169,7 @@ class Similarity:
         Only one thread draws at a time.
 
         Raises:
-            SettingError: `format` is none of these.
+            SettingError: `format` is not one of these.
         """
         return figure_file(self.figure, format, dpi=dpi)
 
@@ -238,7 +238,7 @@ def similarity(
 
     Two layers are alike where they find the same images alike (Kornblith et al., 2019,
     https://arxiv.org/abs/1905.00414), whatever the shapes of their maps and the order of their
-    channels. What is compared is the mean of each channel over its map: a row of C numbers for
+    channels. The mean of each channel over its map is compared: a row of C numbers for
     each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
 
     Each image goes through each model once, beside a few others of its size where that gives the
@@ -260,8 +260,8 @@ def similarity(
             docs/scaling.md says.
 
     Raises:
-        SettingError: there is no such engine.
-        UnknownLayerError: a model has no such layer.
+        SettingError: `engine` means nothing.
+        UnknownLayerError: a model lacks that layer.
         HookVizError: fewer than 4 images are given or go through; 2 without `unbiased`.
 
     >>> model = hookviz.load_model("shapesnet")

@@ -27,7 +27,7 @@ COLORMAP = "inferno"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FixedMap:
-    """A map that stays as it is whichever patch asks, such as the class token's.
+    """A map that does not depend on the query, such as the class token's.
 
     Attributes:
         name: what it is called.

@@ -186,7 +186,7 @@ def similarity_figure(
 ) -> "Figure":
     """Draw the matrix with the first row at the top, its colours from 0 to 1 whatever is in it.
 
-    So two pictures can be compared. What is below zero has the colour of zero, and NaN one of its
+    So two pictures can be compared. Values below zero have the colour of zero, and NaN one of its
     own. Each number is written into its cell where there are 12 rows and columns at most.
 
     The matrix is ``(R, C)``, at most 1; `rows` are named from the top and `columns` from the left.

@@ -19,13 +19,13 @@ def as_maps(
     """Return the maps to draw, ``(C, H, W)``, and a sentence on what they are, if not plain.
 
     Values of ``(C, L)`` become a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` the
-    slice at `depth` is drawn, counted from 0; any other shape stays as it is. The error names the
+    slice at `depth` is drawn, counted from 0; any other shape stays unchanged. The error names the
     layer `of`.
 
     Raises:
         HookVizError: it is a layer that puts out no maps, such as a linear one, or those of several
             images or heads at once.
-        SettingError: there is no such slice, or `depth` is given for what is no volume.
+        SettingError: the volume lacks that slice, or `depth` is given for another shape.
     """
     if depth is not None:
         slices = values.shape[1] if values.ndim == 4 else 0
@@ -111,10 +111,10 @@ def told_if_no_map(activation: Activation) -> str:
 
 
 def check_channels_first(activation: Activation) -> None:
-    """Refuse an activation whose channels are last, of which rows and columns are not known.
+    """Refuse an activation with its channels last whose rows and columns are unknown.
 
     Raises:
-        HookVizError: it is one; what is drawn as channels would be none.
+        HookVizError: it is one: the tiles would not be channels.
     """
     shape = activation.values.shape
     if activation.channels_last and len(shape) > 1:

@@ -132,12 +132,12 @@ def _families() -> list[str]:
 
 
 def pillow_font(pixels: int) -> _Font:
-    """Return a font whose letters are so many pixels high."""
+    """Return a font whose letters are `pixels` high."""
     return ImageFont.truetype(str(font_file()), pixels)
 
 
 def line_height(lines: int, font: _Font) -> int:
-    """Return how many pixels down so many lines take."""
+    """Return the height of `lines` lines in pixels."""
     return round(lines * font.size * _LINE)
 
 

@@ -30,7 +30,7 @@ from hookviz.drawing.dimensions import (
 from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
 from hookviz.drawing.palette import palette_of, palette_png
-from hookviz.drawing.scales import Limits, held, quantise
+from hookviz.drawing.scales import Limits, limits_for, quantise
 from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
@@ -62,10 +62,10 @@ class Grid:
         colormap: the colormap with the words for its colours.
         levels: palette index of every cell shown, uint8, ``(N, H, W)``.
         palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
-        layout: how what the layer put out lies, of which it was made.
+        layout: of the layer's output.
         about: a sentence on what a tile is, where it is a strip of sound, a slice of a volume or no
             map at all.
-        depth: which slice of a volume it shows, or frame of video; None of what has none.
+        depth: which slice of a volume it shows, or frame of video; None for other shapes.
     """
 
     address: ActivationKey | None
@@ -134,7 +134,7 @@ class Grid:
         """Return the same grid in another colormap, such as one for a dark page.
 
         Raises:
-            SettingError: there is no such colormap.
+            SettingError: `colormap` is not in `COLORMAPS`.
         """
         colours = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)]
         return replace(self, colormap=colours, palette=palette_of(colormap))
@@ -311,7 +311,7 @@ def make_grid(
     if isinstance(activation, Activation):
         about = told_if_no_map(activation) or about
     stats = channel_stats(values)
-    bounds = scales.limits(values, stats, scale) if limits is None else held(limits, stats)
+    bounds = scales.limits(values, stats, scale) if limits is None else limits_for(limits, stats)
     count, height, breadth = values.shape
     if channels is None:
         places = order(stats, sort, top)
@@ -341,7 +341,7 @@ def make_grid(
 
 
 def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
-    """Draw ``(C, H, W)`` as it is, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
+    """Draw ``(C, H, W)`` directly, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
 
     `options` are those of `make_grid`.
 
@@ -377,7 +377,7 @@ def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]
 
 
 @dataclass(slots=True)
-class Held:
+class ScaleLock:
     """Colour scale of a stream while a person wants it held, and what it belongs to.
 
     Attributes:
@@ -400,29 +400,25 @@ def scale_of(model: Model, activation: Activation, scale: str) -> tuple[object, 
 def draw_on_scale(
     activation: Activation,
     *,
-    sort: str,
-    top: int | None,
-    scale: str,
     colormap: str,
     signed_colormap: str | None,
-    held: Held | None,
+    held: ScaleLock | None,
     depth: int | None = None,
+    **options: Any,
 ) -> Grid:
     """Draw an activation, of a volume one slice, in the colours that its signs ask for.
 
     `signed_colormap` is for an activation with values below zero, None for `colormap`. `held` is
     the scale to draw on, None for the activation's own. Without a slice at `depth` the middle one
-    is drawn. The other options are those of `make_grid`.
+    is drawn. The `options` are others of `make_grid`.
     """
     signed = held.signed if held else bool((activation.values < 0).any())
     return make_grid(
         activation,
-        sort=sort,
-        top=top,
-        scale=scale,
         colormap=(signed_colormap if signed else None) or colormap,
         depth=middle_slice(tuple(activation.values.shape), depth),
         limits=held.limits if held else None,
+        **options,
     )
 
 

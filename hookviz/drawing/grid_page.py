@@ -52,7 +52,7 @@ def _subtitle(grid: "Grid") -> str:
 
 
 def draw_page(grid: "Grid", title: str, dpi: int) -> "Figure":
-    """Draw the page as a figure of its own; `Grid.figure` says what is on it."""
+    """Draw the page of `Grid.figure` as a figure of its own."""
     return _Page(grid, title, dpi).draw()
 
 
@@ -199,7 +199,7 @@ class _Page:
 
 
 def draw_tiles(grid: "Grid", axes: "Axes") -> "ScalarMappable":
-    """Draw the tiles into axes; `Grid.draw` says what is drawn and what is refused."""
+    """Draw the tiles into axes; `Grid.draw` has the details."""
     from matplotlib.axes import Axes  # noqa: PLC0415 - see `figures.new_figure`
 
     if not isinstance(axes, Axes):

@@ -26,7 +26,7 @@ _TEXT_PT = 7.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Heatmap:
-    """Map of what parts of an input count, and how it looks on the image.
+    """Map of how much each part of an input counts, and its picture on the image.
 
     Attributes:
         values: the map, ``(H, W)`` of the layer or of the input; of sound, a volume or a clip with

@@ -106,7 +106,7 @@ def input_picture(model_input: ModelInput) -> Pixels:
 
 
 def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
-    """Return a `thumbnail` of what the network saw, or of a grey picture of it."""
+    """Return a `thumbnail` of the input's picture, or of a grey picture of it."""
     return thumbnail(input_picture(model_input), side)
 
 

@@ -212,7 +212,7 @@ class PicturesPanel(Panel):
     Attributes:
         pictures: RGB uint8, ``(S, S, 3)``, all of one size; None for one that is not there.
         names: what each shows, as many.
-        notes: what is said of each, as many.
+        notes: a note on each, as many.
     """
 
     title: str

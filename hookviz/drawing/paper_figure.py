@@ -67,7 +67,7 @@ def figure(
 
     Raises:
         HookVizError: there is no capture or layer, or an activation is no ``(C, H, W)``.
-        UnknownLayerError: a capture has no such layer.
+        UnknownLayerError: a capture lacks that layer.
         SettingError: an option means nothing, or the figure is too narrow for its channel numbers.
 
     >>> model = hookviz.load_model("shapesnet")

@@ -92,7 +92,7 @@ def enlarged(picture: Pixels, side: int = _ENLARGED_PX) -> Pixels:
 
 
 def square(picture: Pixels, side: int) -> Pixels:
-    """Stretch a picture to ``(side, side, 3)``; what is small stays in sharp blocks."""
+    """Stretch a picture to ``(side, side, 3)``; a small picture stays in sharp blocks."""
     method = Resampling.NEAREST if max(picture.shape) < side else Resampling.BILINEAR
     return resize(picture, (side, side), method)
 

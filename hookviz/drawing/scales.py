@@ -76,7 +76,7 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
     return Limits(scale, np.full(len(stats), low), np.full(len(stats), high), clipped)
 
 
-def held(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
+def limits_for(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
     """Return the limits of another picture, or ``(low, high)``, for values with these `stats`.
 
     Raises:
@@ -101,7 +101,7 @@ def held(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
 
 
 def _ends(limits: tuple[float, float]) -> tuple[float, float]:
-    """Return two numbers as floats, or refuse what is no range.
+    """Return two numbers as floats, or refuse them.
 
     Raises:
         SettingError: it is not two finite numbers, the lower one first.

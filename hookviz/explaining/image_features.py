@@ -1,6 +1,6 @@
 """Use features of images: fit a linear probe on them, and find neighbours in the feature index.
 
-A linear probe leaves the network as it is (Alain and Bengio, "Understanding intermediate layers
+A linear probe does not change the network (Alain and Bengio, "Understanding intermediate layers
 using linear classifier probes", 2016). Nothing of a test image gets into the fit: the features are
 standardised within each fold, and copies of one picture are in one fold.
 """
@@ -125,7 +125,7 @@ def linear_probe(
         ImageError: the items of a dataset or a loader are no images with labels.
         HookVizError: there are fewer than two classes, or fewer different pictures of one than
             folds; a picture is in two classes; features are not finite; scikit-learn is missing.
-        UnknownLayerError: the model has no such layer.
+        UnknownLayerError: the model lacks that layer.
 
     >>> import pathlib, shutil, tempfile
     >>> model = hookviz.load_model("shapesnet")

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from hookviz.drawing.dimensions import middle_maps, middle_slice
-from hookviz.drawing.grid import Grid, Held, scale_of
+from hookviz.drawing.grid import Grid, ScaleLock, scale_of
 from hookviz.drawing.pair import Pair
 from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import SORTS
@@ -26,7 +26,7 @@ from hookviz.language.speaking import current
 from hookviz.types import Activation, Capture
 
 
-def held_in_view(held: Held | None) -> HeldScale | None:
+def held_in_view(held: ScaleLock | None) -> HeldScale | None:
     """Return a held scale as a view has it; None where each channel has one of its own."""
     limits = None if held is None else held.limits
     if held is None or limits is None:
@@ -39,7 +39,7 @@ def held_in_view(held: Held | None) -> HeldScale | None:
 
 def held_again(
     chosen: HeldScale | None, of: tuple[object, ...], scale: str, channels: int
-) -> Held | None:
+) -> ScaleLock | None:
     """Return the scale that a view holds; None where it holds none, or that of something else.
 
     Args:
@@ -51,7 +51,7 @@ def held_again(
     if chosen is None or chosen.of != _digest(of):
         return None
     low, high = np.full(channels, chosen.low), np.full(channels, chosen.high)
-    return Held(of, Limits(scale, low, high), chosen.is_signed)
+    return ScaleLock(of, Limits(scale, low, high), chosen.is_signed)
 
 
 def _digest(of: tuple[object, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hookviz.drawing.grid import Grid, Held, draw_on_scale
+from hookviz.drawing.grid import Grid, ScaleLock, draw_on_scale
 from hookviz.drawing.statistics import SORTS
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import ALL, AUTOMATIC, CHANGE, View, choices
@@ -29,7 +29,9 @@ class Look:
     signed_colormap: str
     of_difference: str
 
-    def draw(self, activation: Activation, held: Held | None, depth: int | None = None) -> Grid:
+    def draw(
+        self, activation: Activation, held: ScaleLock | None, depth: int | None = None
+    ) -> Grid:
         """Draw an activation so; `held` is a scale to do it on, `depth` which slice of a volume.
 
         By default, and where there is no such one, that is the middle.

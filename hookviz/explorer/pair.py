@@ -80,17 +80,17 @@ class PinnedPair:
         key = ("pair", self.key, title, look, current())  # of which the words are said, too
         pair: Pair | None = self.cache.get(key)
         if pair is None:
-            changed = look.sort == CHANGE and self.alike
+            order: str | list[int] = look.sort if look.sort in SORTS else "index"
+            if look.sort == CHANGE and self.alike:
+                order = self.channels.most_changed.tolist()
             pair = draw_pair(
                 self.a,
                 self.b,
                 titles=(self.pinned.step, title),
-                sort=look.sort if look.sort in SORTS else "index",
-                channels=self.channels.most_changed.tolist() if changed else None,
+                order=order,
                 top=look.top,
                 scale=look.scale,
-                colormap=look.colormap,
-                signed_colormap=look.of_difference,
+                colormaps=(look.colormap, look.of_difference),
             )
             levels = pair.a.levels.nbytes + pair.b.levels.nbytes
             # with the maps, of which a difference is drawn when it is asked for, and the sprites

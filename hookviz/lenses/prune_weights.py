@@ -123,9 +123,8 @@ def run(
         names,
         method,
         seed=seed,
-        shape=subject.shape,
+        shape=None if biases == _STAYS else subject.shape,
         model_input=subject.model_input,
-        keep_biases=biases == _STAYS,
         progress=lambda share: subject.progress(_PROGRESS_FOR_MEASURING * share),
     )
     shares = np.array([*np.arange(0, most, step), most]) / 100

@@ -25,7 +25,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.drawing.grid import Grid, Held, scale_of
+from hookviz.drawing.grid import Grid, ScaleLock, scale_of
 from hookviz.errors import ImageError
 from hookviz.hooking.channels_last import faster_model, lay_out
 from hookviz.images import formats, reading
@@ -87,7 +87,7 @@ def draw(
     model: Model,
     subject: Subject,
     *,
-    held: Held | None,
+    held: ScaleLock | None,
     timer: FrameTimer,
     check: Progress,
 ) -> DrawnFrame:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.grid import Held, json_numbers, tile_facts
+from hookviz.drawing.grid import ScaleLock, json_numbers, tile_facts
 from hookviz.drawing.overlay import on_picture
 from hookviz.drawing.palette import palette_png
 from hookviz.drawing.scales import quantise
@@ -189,7 +189,7 @@ class Stream:
         self._on_closed = on_closed
         self._lock = threading.Lock()
         self._newest: Frame | None = None
-        self._held: Held | None = None
+        self._held: ScaleLock | None = None
         self._passed: Model | None = None
 
     def put(self, number: int, data: bytes) -> bool:
@@ -205,7 +205,7 @@ class Stream:
         return self._newest is not None
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> ScaleLock | None:
         """Scale that is held now, if it is."""
         held = self._held
         return replace(held) if held is not None and self.options.hold else None
@@ -245,7 +245,7 @@ class Stream:
                 if not options.hold:
                     self._held = None
                 elif self._held is None:
-                    self._held = Held()
+                    self._held = ScaleLock()
                 held = self._held
                 go_on = limit.within(self._check_open)
                 drawn = draw(frame.data, model, subject, held=held, timer=timer, check=go_on)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
-from hookviz.drawing.grid import Held
+from hookviz.drawing.grid import ScaleLock
 from hookviz.language.saying import mark, say
 from hookviz.live.stream import Stream, StreamClosed
 from hookviz.live.stream_options import Subject
@@ -63,7 +63,7 @@ class Streams:
                 offer.stream.subject = subject
             return offer.token
 
-    def held(self, owner: str) -> Held | None:
+    def held(self, owner: str) -> ScaleLock | None:
         """Return the scale that the session's stream holds, if it has one and does."""
         with self._lock:
             offer = self._by_owner.get(owner)

@@ -114,7 +114,7 @@ class ObjectiveSum(Composable):
 
     @property
     def rises(self) -> bool:
-        """Whether the sum is to rise: always; what is to fall counts less than 0."""
+        """Whether the sum is to rise: always; a goal that is to fall counts less than 0."""
         return True
 
     @property
@@ -210,7 +210,7 @@ class _Outputs(dict[str | None, Tensor]):
 
 @dataclass(frozen=True, init=False)
 class FunctionObjective(Composable):
-    """Goal of one's own: any function of the outputs of some layers, to rise or to fall.
+    """Goal by a function: any function of the outputs of some layers, to rise or to fall.
 
     Adds up with others by ``+``, ``-`` and ``*``, as `Objective` does.
 
@@ -250,7 +250,7 @@ class FunctionObjective(Composable):
         *,
         rises: bool = True,
     ) -> None:
-        """Check what is given, and take one name as a layer."""
+        """Check the arguments, and take one name as a layer."""
         given: Any = layers
         layers = (given,) if given is None or isinstance(given, str) else given
         if not isinstance(layers, Sequence) or not layers:

@@ -89,7 +89,7 @@ class Objective(Composable):
             shapes: ``(C, rows, columns)`` of the output.
 
         Raises:
-            SettingError: it has no such channel, class or cell, or all weights are 0.
+            SettingError: it lacks that channel, class or cell, or all weights are 0.
         """
         (shape,) = shapes
         what = say("layer {layer!r}", layer=self.layer) if self.layer else as_model(model).title

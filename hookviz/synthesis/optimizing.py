@@ -1,8 +1,8 @@
 """Optimise pictures for a goal, step by step along its gradient; any step can be the last.
 
-`LayerPasses` runs pictures up to some layers, each as if it were alone in its batch. `run_resumed`
-goes on where an optimization of equal arguments was ended, from a session's cache. Where there is
-no gradient to follow, the error names a layer where there is one.
+`LayerPasses` runs pictures up to some layers, with the outputs that each has alone in its batch.
+`run_resumed` goes on where an optimization of equal arguments was ended, from a session's cache.
+Without a gradient to follow, the error names a layer that has one.
 """
 
 import copy

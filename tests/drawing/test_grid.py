@@ -17,7 +17,7 @@ from PIL import Image
 from hookviz.drawing.colormaps import COLORMAPS, LEVELS
 from hookviz.drawing.grid import (
     Grid,
-    Held,
+    ScaleLock,
     draw_on_scale,
     grid_of_any,
     make_grid,
@@ -458,7 +458,7 @@ def activation(*shape: int, low: float = 0.0) -> Activation:
     return Activation(ActivationKey("conv"), values, Layout(FIRST))
 
 
-def drawn(of: Activation, held: Held | None = None, signed: str | None = "RdBu_r") -> Grid:
+def drawn(of: Activation, held: ScaleLock | None = None, signed: str | None = "RdBu_r") -> Grid:
     return draw_on_scale(
         of,
         sort="mean",
@@ -484,7 +484,7 @@ def test_a_volume_is_its_middle_slice_on_a_scale_that_stays() -> None:
     of = activation(4, 5, 6, 7)
     assert drawn(of).png() == drawn(Activation(of.address, of.values[:, 2])).png()
     first, second = activation(4, 5, 6, low=-1.0), activation(4, 5, 6)
-    held = Held((), drawn(first).limits, signed=True)
+    held = ScaleLock((), drawn(first).limits, signed=True)
     again = drawn(second, held)
     assert np.array_equal(again.limits.high, drawn(first).limits.high)
     assert np.array_equal(again.limits.low, drawn(first).limits.low)

@@ -130,7 +130,7 @@ _CLASS_TOKENS = frozenset(("cls_token", "class_token", "class_embedding", "cls")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AttentionPlaces:
-    """Places on the image of what attends: cells of a grid that covers it, counted row by row.
+    """Cells of each query and key: cells of a grid that covers the image, counted row by row.
 
     Attributes:
         grid: rows and columns of the cells.
@@ -250,7 +250,7 @@ class _Run:
         raise hooks.StopForward
 
     def _fits(self) -> bool:
-        """Return whether the first thing that the module was given is what is changed."""
+        """Return whether the module's first argument is a tensor whose cells can be changed."""
         given = self._positional
         if not given or not isinstance(given[0], Tensor) or not given[0].is_floating_point():
             return False

@@ -358,7 +358,7 @@ def attention(
     They are ``softmax(QKᵀ·scale + bias)`` as the layer computes it (Vaswani et al., "Attention Is
     All You Need", 2017), with its masks, biases and windows, whether it is written by hand or calls
     torch's functions, whose fused kernels never hold them; those are computed once more from the
-    same queries and keys. What is taken for attention, and what not, says
+    same queries and keys. What counts as attention is said in
     `hookviz.hooking.attention_calls`. The hooks are gone afterwards, and the network attends as
     fast as ever.
 

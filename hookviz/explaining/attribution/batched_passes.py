@@ -120,7 +120,7 @@ def iter_target_values(
     is called with the share done after every conv layer; an exception that it raises ends the run.
 
     Raises:
-        SettingError: the target's layer has no such channel or cell.
+        SettingError: the target's layer lacks that channel or cell.
         ModelError: the network can't take one of the inputs, or has no class scores.
         HookVizError: no gradient gets from the target to the input.
     """

@@ -286,7 +286,7 @@ def layer_gradient(
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
-        SettingError: the target's layer has no such channel or cell.
+        SettingError: the target's layer lacks that channel or cell.
         ModelError: the layer puts out no maps, the network can't take this input, or it can't be
             differentiated.
         HookVizError: the target does not depend on the layer; a layer that it depends on is named.
@@ -350,7 +350,7 @@ def input_gradient(
     where x > 0, else 0. That goes for ReLU6 too, and for both as modules and as functions.
 
     Raises:
-        SettingError: the target's layer has no such channel.
+        SettingError: the target's layer lacks that channel.
         ModelError: the network can't take this input, or it can't be differentiated.
         HookVizError: no gradient gets from the target to the input.
     """
@@ -373,7 +373,7 @@ def last_layer_with_gradient(
     """Return the last conv layer, other than `but`, at which the target's gradient is not all zero.
 
     Or the block behind them that puts out the last tokens, or maps with their channels last. None
-    where there is no such layer.
+    where no layer has one.
     """
     trace = input_trace(model, model_input)
     names = [layer.name for layer in trace.convs]

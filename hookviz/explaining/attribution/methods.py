@@ -365,7 +365,7 @@ def occlusion(
         model: the model.
         model_input: the input, ``(1, C, H, W)``, or of other axes than H and W.
         target: whose fall is measured.
-        baseline: what takes the place of what is hidden, of the input's shape.
+        baseline: values for the hidden box, of the input's shape.
         windows: where the box stands.
         progress: called with the share done; what it raises ends the run.
 

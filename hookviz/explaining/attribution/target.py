@@ -60,7 +60,7 @@ class AttributionTarget:
         Raises:
             UnknownLayerError: a pass runs no layer of that name.
             ModelError: the layer puts out no maps.
-            SettingError: the layer has no such channel or cell.
+            SettingError: the layer lacks that channel or cell.
         """
         if self.layer is None:
             return

@@ -158,7 +158,7 @@ def conv_kernels(model: Model, info: LayerInfo) -> Kernels:
         try:
             with catcher:  # some layers make their weights anew in every call: ask for one call
                 module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))
-        except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then as it is stored
+        except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then the stored weight
             pass
         used = module.weight if catcher.weight is None else catcher.weight
         weight = used.detach().to("cpu", torch.float32, copy=True)

@@ -223,7 +223,7 @@ class LayerCall:
         """Return the input channels that an output channel sees, those of its group.
 
         Raises:
-            SettingError: the layer has no such channel.
+            SettingError: the layer lacks that channel.
         """
         check_range(self.layer, "channel", channel, self.kernel.shape[0])
         count = self.kernel.shape[1]
@@ -417,7 +417,7 @@ def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSu
     stride s and dilation d: the cross-correlation that torch's ``Conv2d`` documents.
 
     Raises:
-        SettingError: the layer has no such channel, row or column.
+        SettingError: the layer lacks that channel, row or column.
     """
     check_cell(call.layer, call.output, channel, row, column)
     first = (row * call.stride[0], column * call.stride[1])

@@ -92,7 +92,7 @@ def layer_io(
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
-        SettingError: the layer has no such call.
+        SettingError: the layer lacks that call.
         ModelError: the network can't take this input.
         HookVizError: this pass did not make that call.
     """

@@ -67,7 +67,7 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
     `layer` names a conv layer, or a linear one that works on maps or tokens; `call` counts from 0.
 
     Raises:
-        SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or has no such call.
+        SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or lacks that call.
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
         ModelError: the network can't take this input, the layer is more than a convolution or a
@@ -366,7 +366,7 @@ def explain_norm(call: NormCall, channel: int, row: int, column: int) -> NormedC
     """Write one value of a recorded layer norm out.
 
     Raises:
-        SettingError: the layer has no such channel, row or column.
+        SettingError: the layer lacks that channel, row or column.
     """
     check_cell(call.layer, call.output, channel, row, column)
     given, value, mean, variance, scale, shift = (
@@ -392,7 +392,7 @@ def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> Nor
     channels last for it; `call` counts from 0.
 
     Raises:
-        SettingError: `layer` is no layer norm, or has no such call.
+        SettingError: `layer` is no layer norm, or lacks that call.
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
         ModelError: the network can't take this input, the layer is more than a layer norm, or

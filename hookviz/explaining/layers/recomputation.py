@@ -4,7 +4,7 @@ The pass is one of its own and takes nothing over from the record that it checks
 runs, its input is copied, since an in-place layer writes over it. As soon as it has run, its output
 is compared with three things: what HookViz recorded of that call, what the same layer makes of the
 copied input, and for sums of products the same sum in double precision by other code. In a network
-of the catalog the same layer is that of another replica; in a network of one's own it is the very
+of the catalog the same layer is that of another replica; in a person's own network it is the very
 layer, run again within its hook.
 
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
@@ -53,7 +53,7 @@ class LayerCheck:
         compared: how many numbers were compared.
         difference: the largest between the layer's output, the record and the recomputation.
         relative: the largest distance from the double-precision result, by that result's largest
-            size; NaN where there is no such result.
+            size; NaN without that result.
         agrees: whether every call is within rounding of all of them.
         recorded: whether the recorded outputs that people see were among what was compared.
         problem: why it does not agree, or why nothing was compared.
@@ -191,7 +191,7 @@ class _Recomputation:
         try:
             # A deep copy keeps the strides, so the second call runs the same code as the first.
             arguments = copy.deepcopy(call.arguments)
-        except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
+        except Exception:  # noqa: BLE001 - an object that can't be copied, which the page says
             arguments = None
         buffers = _buffers_of(self._modules[call.layer]) if self._is_very_network else []
         self._waiting[call.layer].append((self._calls[call.layer], arguments, buffers))

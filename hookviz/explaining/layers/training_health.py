@@ -63,7 +63,7 @@ class OutputHealth:
         count: how many numbers there are.
         nan, inf: how many of them are NaN, and how many infinite.
         largest: max |x| of the finite ones.
-        growth: that over the same of what the layer took in; NaN where that was 0 or nothing.
+        growth: that over the same of the layer's input; NaN where that was 0 or nothing.
         units: how many units there are; 0 for a layer that has none, and where channels can't be
             told from rows or places.
         dead: how many of them are dead.

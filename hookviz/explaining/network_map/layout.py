@@ -32,7 +32,7 @@ class Part:
         address: the call; of a join its function and how often that was one before.
         kind: the module's class; of a join empty.
         step: of a layer or a join its number in the pass, from 1; of a block 0.
-        shape: of what it puts out, as people write it, the batch included.
+        shape: of its output, as people write it, the batch included.
         parts: of a block, in the order in which they ran.
         lines: between the parts by their numbers, from 0; `ENTRY` and `EXIT` are its borders.
     """
@@ -61,7 +61,7 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
     """Return the network as a part: its blocks, their layers, and the lines between them.
 
     A block of one part alone is that part. Where the network itself has few parts, such as VGG's
-    ``features`` and ``classifier``, what is in the largest of them lies beside the others.
+    ``features`` and ``classifier``, the parts of the largest of them lie beside the others.
 
     `trace` is of a pass that was followed with its joins, `network` the class of the network, and
     `least` how many parts the map has at least, as long as any of them is a block.
@@ -467,7 +467,7 @@ def _banded(
     cells: _Ranks,
     count: int,
 ) -> _Columns:
-    """Break the ranks into so many bands of about the same width."""
+    """Break the ranks into `count` bands of about the same width."""
     whole = sum(widths) + _GAP * len(widths)
     starts, across = [0], 0.0
     for rank, width in enumerate(widths):
@@ -553,6 +553,6 @@ def _card(width: float, height: float) -> Point:
 
 
 def _height(rows: int | None) -> float:
-    """Return how high the card of a layer is that puts out maps of so many rows."""
+    """Return how high the card of a layer is whose maps have `rows` rows."""
     share = math.log2(max(1, rows or 1)) / math.log2(_MOST_SIDE)
     return _LOW + (_HIGH - _LOW) * min(1.0, share)

@@ -46,7 +46,7 @@ _SIDE = 40  # pixels of a small map's longer side
 
 @dataclass(frozen=True, eq=False, slots=True)
 class StrongestMaps:
-    """The strongest channels of what one call put out.
+    """The strongest channels of one call's output.
 
     Attributes:
         shape: of all its maps, ``(C, H, W)``.
@@ -154,7 +154,7 @@ class NetworkMap:
     def figure(self) -> "Figure":
         """Draw the map for print, on white: as many inches as its layers take, 40 at most.
 
-        A layer is 0.4 inches wide, and less where the whole would be larger than that.
+        A layer is 0.4 inches wide, and less where the whole would be larger.
         """
         return map_figure(self._drawing)
 
@@ -164,7 +164,7 @@ class NetworkMap:
         Of one map each is the same bytes every time. Threads draw one after the other.
 
         Raises:
-            SettingError: `format` is none of these, or `dpi` is no whole number from 50 to 600.
+            SettingError: `format` is not one of these, or `dpi` is no whole number from 50 to 600.
         """
         check_dpi(dpi)
         return figure_file(self.figure, format, dpi=dpi, keeps_text=True)
@@ -178,7 +178,7 @@ class NetworkMap:
         return self.figure_bytes("svg").decode()
 
     def png(self, dpi: int = 200) -> bytes:
-        """Return the map as PNG, with so many dots per inch.
+        """Return the map as PNG, with `dpi` dots per inch.
 
         Raises:
             SettingError: `dpi` is no whole number from 50 to 600.
@@ -208,7 +208,7 @@ def map_network(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
-        depth: in how many blocks what is shown lies at most: with 1 each outer block is one card,
+        depth: in how many blocks a shown layer lies at most: with 1 each outer block is one card,
             with its own strongest channels. None opens all of them.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
@@ -272,7 +272,7 @@ def map_network(
 
 
 def _closed(part: Part, depth: int | None) -> Part:
-    """Return a part whose blocks are closed from that depth: as if each were its last layer."""
+    """Close the blocks of a part from that depth on: each stands for its last layer."""
     if depth is None or not part.parts:
         return part
     if depth == 0:

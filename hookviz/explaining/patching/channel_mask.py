@@ -73,13 +73,13 @@ def read_channel_mask(text: str) -> ChannelMask:
 
 
 def mask_channels(model: Model, mask: ChannelMask) -> Model:
-    """Return the model with those channels masked; the model itself stays as it is.
+    """Return the model with those channels masked; the model itself does not change.
 
     The layer's weights and bias are copies, and all other tensors are shared.
 
     Raises:
-        UnknownLayerError: the network has no such layer.
-        SettingError: the layer is no convolution or has no such channel, or its weights are not
+        UnknownLayerError: the network lacks that layer.
+        SettingError: the layer is no convolution or lacks that channel, or its weights are not
             its own alone.
     """
     conv, own = _conv(model, mask), tensors_of(model)

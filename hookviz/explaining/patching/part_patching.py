@@ -41,7 +41,7 @@ _Outputs = Mapping[ActivationKey, Tensor]
 
 
 class _LayerParts:
-    """Parts of what one layer puts out for two images, in all its calls.
+    """Parts of one layer's outputs for two images, in all its calls.
 
     Attributes:
         info: the layer.
@@ -189,7 +189,7 @@ class PartPatching:
         """Run the clean image and the corrupted one, and number the layers' parts.
 
         Raises:
-            ModelError: a layer has no such parts, or there are too many.
+            ModelError: a layer lacks those parts, or there are too many.
         """
         trace = input_trace(model, images[0])
         kept, self.scores = _run(model, images[0], infos)

@@ -92,7 +92,7 @@ class Pruning:
         layer, ``(C,)``; the channels with the smallest are pruned.
 
         Raises:
-            SettingError: there is no such method, or `effects` is missing.
+            SettingError: `method` is not in `METHODS`, or `effects` is missing.
             ModelError: no layer is left.
         """
         one_of(say("method of pruning"), method, METHODS)
@@ -271,8 +271,8 @@ def prune(
         progress: called with the share done where effects are measured; an exception ends the run.
 
     Raises:
-        SettingError: there is no such share or method, or the image is missing.
-        UnknownLayerError: the network has no such layer.
+        SettingError: the share or the method means nothing, or the image is missing.
+        UnknownLayerError: the network lacks that layer.
         ModelError: no layer is left to prune, or too many channels to measure one by one.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -299,9 +299,8 @@ def prune(
         names,
         method,
         seed=seed,
-        shape=own_shape(model),
+        shape=None if keep_biases else own_shape(model),
         model_input=model_input,
-        keep_biases=keep_biases,
         progress=progress,
     )
     return plan.pruned(model, share)
@@ -348,15 +347,15 @@ def plan_pruning(
     method: str,
     *,
     seed: int,
-    shape: Sequence[int],
+    shape: Sequence[int] | None,
     model_input: ModelInput | None,
-    keep_biases: bool,
     progress: Progress,
 ) -> PruningPlan:
     """Measure the channels' effects and find the batch norms behind them, where needed.
 
-    `layers` are conv layers, or linear layers that put out maps, and `shape` is that of an input,
-    ``(C, H, W)``. `model_input` is for ``"channels by effect"``.
+    `layers` are conv layers, or linear layers that put out maps. `shape` is that of an input,
+    ``(C, H, W)``; None keeps the biases of pruned channels. `model_input` is for ``"channels by
+    effect"``.
 
     Raises:
         ModelError: no layer has weights of its own, or too many channels to measure.
@@ -367,7 +366,7 @@ def plan_pruning(
         with private_replica(model) as network:
             layers = [*Pruning(network, layers, OF_CHANNELS[0]).weights]
         effects = channel_effects(model, model_input, layers, progress)
-    if method in OF_CHANNELS and not keep_biases:
+    if method in OF_CHANNELS and shape is not None:
         norms = following_norms(model, shape)
     return PruningPlan(layers, method, seed, effects, norms)
 

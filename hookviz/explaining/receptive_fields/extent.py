@@ -391,7 +391,7 @@ def _attended(op: Operation, tokens: int) -> list[Extent]:
 
 
 def _along(extent: Extent | None, dim: int, ndim: int) -> Extent | None:
-    """Return the extent of what is made of all along one dimension, in `ndim` dimensions."""
+    """Return the extent of a reduction over one dimension, in `ndim` dimensions."""
     if extent is None:
         return None
 

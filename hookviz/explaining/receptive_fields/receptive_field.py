@@ -103,7 +103,7 @@ class Budget:
             self.spent |= self._used > self.seconds
 
     def keep(self, extent: Extent | None) -> None:
-        """Count a field that is kept until the end: of each edge what is left without channels."""
+        """Count a field that is kept until the end: its edges without their channels."""
         values = sum(math.prod(edge.shape[-2:]) for edge in extent.edges) if extent else 0
         self._kept += values
         self._allocated += values
@@ -370,7 +370,7 @@ class ReceptiveField:
         """Return the part of one cell's field that lies on the input, which can be empty.
 
         Raises:
-            SettingError: the map has no such cell.
+            SettingError: the map lacks that cell.
         """
         rows, columns = self.cells
         if not (0 <= row < rows and 0 <= column < columns):
@@ -423,7 +423,7 @@ def _traced(
 ) -> Fields:
     """Trace the fields for an input of `shape`; where its `key` is the shape, without data."""
     if isinstance(seen, tuple) or key == shape:
-        layouts = layer_trace(model, shape).layouts  # says what is wrong with the shape
+        layouts = layer_trace(model, shape).layouts  # refuses a shape that the network can't take
         follow = partial(trace_fields, layouts=layouts)
         found = pass_without_data(model, shape, follow)
     else:

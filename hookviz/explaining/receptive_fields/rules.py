@@ -404,7 +404,7 @@ def _fraction(factor: float) -> Fraction:
 def _unbounded_factor(length: int, count: int) -> Fraction:
     """Return the factor from cell to cell on an unbounded map for a resize of `length` to `count`.
 
-    A map of 13 of which a layer of stride 2 made 7, or 6, is twice as large, but for its end.
+    A layer of stride 2 makes 7, or 6, cells of 13: a map twice as large, but for its end.
     """
     less, more = sorted((length, count))
     for power in range(more.bit_length()):

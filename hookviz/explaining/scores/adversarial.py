@@ -263,7 +263,7 @@ def smallest_change(
             signs, scores = _rising_signs(model, current, target, reporter)
             there = _is_there(reading, scores, target, sure)
             done, passes = done + 1, passes + 1
-            # How many bounds will be tried nobody knows: each is half of what is left.
+            # The number of bounds to try is unknown: each counts as half of the rest.
             reporter.share(1 - 0.5 ** (tried + done / (steps + 1)))
             scored = (before, scores, reading)
             partial(PictureChange(current, original, shown, target, bound, there, passes, *scored))

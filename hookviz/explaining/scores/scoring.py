@@ -73,7 +73,7 @@ def class_number(
     and the choice in the message.
 
     Raises:
-        SettingError: the network has no such class; the nearest name is named.
+        SettingError: the network lacks that class; the nearest name is named.
 
     >>> from hookviz.explaining.scores.scoring import class_number
     >>> class_number("star", ("circle", "star"), 2, "ours"), class_number("0", (), 2, "ours")
@@ -120,7 +120,7 @@ class ClassVote:
         layer: the layer whose maps are averaged.
         rectified: whether the network applies a ReLU to them before, as some do without a module.
         head: the linear layer.
-        maps: what is averaged, ``(C, H, W)``.
+        maps: the averaged maps, ``(C, H, W)``.
         means: one number a channel, ``(C,)``.
         weights: ``(classes, C)``.
         bias: ``(classes,)``; zeros where the layer adds none.
@@ -140,7 +140,7 @@ class ClassVote:
         """Return what each channel adds to a class's score, ``(C,)``; with the bias they sum to it.
 
         Raises:
-            IndexError: there is no such class.
+            IndexError: the network lacks that class.
         """
         return self.weights[target] * self.means
 
