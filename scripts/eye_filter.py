@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import hookviz
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import color_limit, input_picture, resized
-from hookviz.drawing.palette import coloured
 from hookviz.explaining.layers.channel_maps import inside_and_outside
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.regions import Region

@@ -158,9 +158,7 @@ SHOWN_ELSEWHERE = {
     ),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": ("atlas/part_folder"),
-    "its pixels and files are checked byte by byte in drawing/test_grid.py": (
-        "drawing/colormaps drawing/layout"
-    ),
+    "its pixels and files are checked byte by byte in drawing/test_grid.py": ("drawing/layout"),
     "what it writes is run as a script in codegen/test_picture_script.py": (
         "codegen/facts codegen/script_head codegen/wording"
     ),

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import shrunk
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel
 from hookviz.language.saying import say
 from hookviz.types import Pixels

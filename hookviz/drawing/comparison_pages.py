@@ -8,9 +8,8 @@ import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.colormaps import COLORMAPS, NAN_COLOUR, NAN_WORD
+from hookviz.drawing.colormaps import COLORMAPS, NAN_COLOUR, NAN_WORD, coloured
 from hookviz.drawing.figures import new_figure, readable
-from hookviz.drawing.palette import coloured
 from hookviz.errors import one_of, shorten
 from hookviz.language.saying import say
 

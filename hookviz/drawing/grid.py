@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.drawing import grid_page, scales
-from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, INF_LEVEL, LEVELS, NAN_LEVEL, Colormap
+from hookviz.drawing.colormaps import (
+    COLORMAPS,
+    GAP_LEVEL,
+    INF_LEVEL,
+    LEVELS,
+    NAN_LEVEL,
+    Colormap,
+    palette_of,
+    palette_png,
+    quantise,
+)
 from hookviz.drawing.dimensions import (
     as_float32,
     as_maps,
@@ -29,8 +39,7 @@ from hookviz.drawing.dimensions import (
 )
 from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
-from hookviz.drawing.palette import palette_of, palette_png
-from hookviz.drawing.scales import Limits, limits_for, quantise
+from hookviz.drawing.scales import Limits, limits_for
 from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
@@ -235,7 +244,7 @@ class Grid:
         b'%PDF'
         """
         check_dpi(dpi)
-        return grid_page.draw_page(self, self.title if title is None else title, dpi)
+        return grid_page.GridPage(self, self.title if title is None else title, dpi).draw()
 
     def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
         """Write the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.figures import check_dpi, new_figure, readable, width_in_points
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import color_limit, over_image
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say

@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.colormaps import GAP_LEVEL
+from hookviz.drawing.colormaps import GAP_LEVEL, palette_png
 from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.drawing.layout import mosaic
-from hookviz.drawing.palette import palette_png
 from hookviz.drawing.panels import GridPanel
 from hookviz.drawing.scales import Limits, limits
 from hookviz.drawing.statistics import channel_stats

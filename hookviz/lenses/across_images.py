@@ -10,8 +10,8 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import TENSORS_IN, batches, constants, file_of, in_order
 from hookviz.codegen.wording import as_maps
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import input_picture
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.layers.channel_maps import (

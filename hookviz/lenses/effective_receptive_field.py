@@ -11,8 +11,8 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import batches, constants, file_of, forward, in_order
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import on_input
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.gradients import input_gradient

@@ -14,9 +14,9 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import FORWARD, constants, file_of, in_order
 from hookviz.codegen.wording import as_maps, quoted
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
     ImagePanel,

@@ -18,8 +18,8 @@ from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import constants, forward, in_order, target
 from hookviz.codegen.wording import as_maps
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import grid_of_any, make_grid
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     ChartPanel,
     GridPanel,

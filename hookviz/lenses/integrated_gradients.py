@@ -7,8 +7,8 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import GRADIENT_AT, baseline, constants, in_order, value_of
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import grid_of_any
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
     ImagePanel,

@@ -6,9 +6,9 @@ from hookviz.codegen.function_source import source_of
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import baseline, in_order, value_of
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import on_image
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution.methods import (

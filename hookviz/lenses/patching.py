@@ -14,8 +14,8 @@ from hookviz.capturing.inputs import prepare
 from hookviz.codegen.lens_facts import LensCode, LensFacts
 from hookviz.codegen.lens_parts import batches, constant_of, constants, file_of, in_order, target
 from hookviz.codegen.wording import as_maps
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.comparison_pages import heads_by_layer
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
 from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_inputs

@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from hookviz.drawing.colormaps import palette_png, quantise
 from hookviz.drawing.grid import ScaleLock, json_numbers, tile_facts
 from hookviz.drawing.overlay import on_picture
-from hookviz.drawing.palette import palette_png
-from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
 from hookviz.errors import Cancelled, HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields

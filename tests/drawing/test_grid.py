@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.drawing.colormaps import COLORMAPS, LEVELS
+from hookviz.drawing.colormaps import COLORMAPS, LEVELS, coloured
 from hookviz.drawing.grid import (
     Grid,
     ScaleLock,
@@ -25,7 +25,6 @@ from hookviz.drawing.grid import (
     tile_facts,
     with_channels,
 )
-from hookviz.drawing.palette import coloured
 from hookviz.errors import HookVizError, SettingError
 from hookviz.types import FIRST, Activation, ActivationKey, Layout
 from tests.networks import Tiny, as_model

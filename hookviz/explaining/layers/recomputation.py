@@ -175,7 +175,11 @@ class _Recomputation:
         """Run layers of `network` again, with `is_very_network` of the one that is checked."""
         self.checks: dict[str, LayerCheck] = {}
         self._modules = {name: network.get_submodule(name) for name in layers}
-        self._hooked = {name for name, module in self._modules.items() if _has_hooks(module)}
+        self._hooked = {
+            name
+            for name, module in self._modules.items()
+            if any(part._forward_hooks for part in module.modules())
+        }
         self._record = dict(record)
         self._reporter = reporter
         self._is_very_network = is_very_network
@@ -302,10 +306,6 @@ def _buffers_of(module: nn.Module) -> _Buffers:
         for name, buffer in part._buffers.items()
         if buffer is not None and not buffer.is_meta
     ]
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    return any(part._forward_hooks for part in module.modules())
 
 
 Tensors = list[tuple[tuple[str, ...], Tensor]]

@@ -449,9 +449,6 @@ def _offset_tensors(module: nn.Module) -> list[Tensor]:
 Values = dict[str, NDArray[Any]]
 
 
-def _ignore_call(_call: hooks.Call) -> None: ...
-
-
 class PruningPasses:
     """Forward passes of a model with a share of its weights set to 0."""
 
@@ -523,7 +520,9 @@ class PruningPasses:
         return tensors, (self.pruning.count - stays) / self.pruning.count
 
     def _scores(
-        self, tensors: Mapping[str, Tensor], see: Callable[[hooks.Call], None] = _ignore_call
+        self,
+        tensors: Mapping[str, Tensor],
+        see: Callable[[hooks.Call], object] = lambda _call: None,
     ) -> Tensor:
         """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
 

@@ -368,9 +368,14 @@ def _interpolate_rule(op: Operation, extent: Extent) -> list[Extent]:
     if mode not in _NEAR or len(op.shapes[0]) != 4 or op.kwargs.get("antialias"):
         return []
     near, cells, windows = _NEAR[mode], {}, {}
-    for axis, scale in zip(_AXES, _per_axis(factors), strict=True):
+    scales = factors if isinstance(factors, Sequence) else (factors, factors)
+    for axis, scale in zip(_AXES, scales, strict=True):
         length, count = op.shapes[0][axis], op.results[0].shape[axis]
-        factor = Fraction(length, count) if scale is None else 1 / _fraction(scale)
+        factor = (
+            Fraction(length, count)
+            if scale is None
+            else 1 / Fraction(scale).limit_denominator(_MAX_DENOMINATOR)
+        )
         unbounded = _unbounded_factor(length, count) if scale is None else factor
         if aligned:
             # A little less than the unbounded factor, and more so with every cell.
@@ -391,14 +396,6 @@ def _interpolate_rule(op: Operation, extent: Extent) -> list[Extent]:
 
 def _offset(mode: str, factor: Fraction) -> Fraction:
     return {"nearest": Fraction(0), "nearest-exact": factor / 2}.get(mode, (factor - 1) / 2)
-
-
-def _per_axis(factors: float | Sequence[float] | None) -> Sequence[float | None]:
-    return factors if isinstance(factors, Sequence) else (factors, factors)
-
-
-def _fraction(factor: float) -> Fraction:
-    return Fraction(factor).limit_denominator(_MAX_DENOMINATOR)
 
 
 def _unbounded_factor(length: int, count: int) -> Fraction:
