@@ -40,11 +40,6 @@ def test_only_finite_values_count() -> None:
     assert maps_of(values, values).has_one_size
 
 
-def test_the_figure_names_each_image() -> None:
-    figure = maps_of(np.eye(3), np.ones((2, 5))).figure()
-    assert [axes.get_title() for axes in figure.axes][:2] == ["0.png", "1.png"]
-
-
 def test_a_channel_without_finite_values_has_no_rank() -> None:
     maps = np.zeros((4, 2, 2), np.float32)
     maps[0, :, 0] = 1  # more inside

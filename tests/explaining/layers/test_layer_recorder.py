@@ -203,7 +203,7 @@ def test_the_kernel_is_the_one_that_was_used() -> None:
     ):
         model = net_with(build)
         call = record_layer_call(model, image, "conv")
-        assert all(explain_cell(call, *cell).agrees for cell in every_place(call))
+        assert all(explain_cell(call, *cell).agrees for cell in every_place(call.output))
         assert torch.equal(call.input, model.network.get_submodule("before")(image)[0].detach())
     call = record_layer_call(net_with(lambda: Same(4, 6, 3)), image, "conv")
     corner = explain_cell(call, 0, 0, 0)
@@ -423,10 +423,6 @@ def test_records_made_at_once_do_not_mix(tiny: Model) -> None:
     assert wrong == []
 
 
-def every_cell_of(maps: Tensor) -> list[tuple[int, int, int]]:
-    return [(int(k), int(i), int(j)) for k, i, j in torch.ones(maps.shape).nonzero()]
-
-
 @pytest.mark.parametrize("name", TOKEN_NETWORKS)
 def test_a_token_s_value_is_the_formula_of_the_numbers_beside_it(name: str) -> None:
     case = TOKEN_NETWORKS[name]
@@ -445,7 +441,7 @@ def test_a_token_s_value_is_the_formula_of_the_numbers_beside_it(name: str) -> N
         captured = hookviz.capture(model, case.image(), layer)[layer].values
         assert_as_recorded(name, (call.given, call.output, call.output), (given, output, captured))
         given, output = call.given, call.output
-        for channel, row, column in every_cell_of(output):
+        for channel, row, column in every_place(output):
             beside = given[:, row, column].double()
             deviation = (beside.square().mean() - beside.mean() ** 2 + module.eps).sqrt()
             scaled = (beside[channel] - beside.mean()) / deviation * module.weight[channel].double()
@@ -473,7 +469,7 @@ def test_maps_that_are_turned_for_it_and_back_are_its_maps() -> None:
     assert torch.equal(call.given, given)
     assert torch.equal(call.output, output)
     torch.testing.assert_close(call.mean[3], given.double().mean(0))
-    assert all(explain_norm(call, *place).agrees for place in every_cell_of(output))
+    assert all(explain_norm(call, *place).agrees for place in every_place(output))
 
 
 @pytest.mark.parametrize("affine", [True, False])

@@ -1,6 +1,5 @@
 import copy
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
@@ -65,18 +64,6 @@ def test_every_number_of_channels_is_rounded_as_torch_does() -> None:
             for method in OF_CHANNELS[:-1]:
                 ours = Pruning(network, ["0"], method, seed=1).masks(share)["0"]
                 assert torch.equal(ours, pruned_by_torch(network, method, share, 1)["0"])
-
-
-def test_by_effect_the_channels_with_the_smallest_go() -> None:
-    network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 2)))
-    effects = {"0": torch.tensor([0.5, 0.1, 3.0, 0.2]).double()}
-    masks = Pruning(network, ["0"], "channels by effect", effects=effects).masks(0.5)
-    assert masks["0"].flatten(1).all(1).tolist() == [True, False, True, False]
-    assert masks["0"].flatten(1).any(1).tolist() == [True, False, True, False]
-    copied: Any = copy.deepcopy(network[0])
-    scores = effects["0"].float()[:, None, None, None].expand_as(copied.weight)
-    theirs.ln_structured(copied, "weight", 0.5, 1, 0, scores)  # type: ignore[no-untyped-call]
-    assert torch.equal(copied.get_buffer("weight_mask").bool(), masks["0"])
 
 
 def test_channels_of_a_transposed_convolution_stay_and_weights_in_common_count_once() -> None:

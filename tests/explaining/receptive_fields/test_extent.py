@@ -1,6 +1,5 @@
 """Extents on unbounded images and through attention, against long maps and NaN in the input."""
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -12,37 +11,14 @@ from torch import Tensor, nn
 
 from hookviz.explaining.receptive_fields.extent import (
     AxisField,
-    Edges,
     adaptive_pool_window,
     conv_window,
     merge_axis_fields,
-    merge_edges,
-    merge_extents,
-    no_edges,
     pixel_axis_field,
-    pixel_extent,
-    reduce_extents,
 )
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from tests.explaining.receptive_fields.test_rules import Calls, check
 from tests.networks import as_model
-
-
-def values(edges: Edges) -> list[list[float]]:
-    return [edge.flatten().tolist() for edge in edges]
-
-
-def test_a_union_sees_what_either_sees_and_nothing_of_neither() -> None:
-    here, far = (torch.tensor([value]) for value in (1.0, 5.0))
-    edges = merge_edges([(here, far, here, far), (far, here, here, here)], 1)
-    assert values(edges) == [[5.0], [5.0], [1.0], [5.0]]
-    assert values(merge_edges([], 1)) == values(no_edges(1)) == [[-math.inf]] * 4
-    assert merge_extents([None, None], 4) is None
-    pixels = pixel_extent(torch.empty(1, 3, 2, 4))
-    assert merge_extents([None, pixels], 4) is pixels
-    both: Any = merge_extents([pixels, reduce_extents([pixels], 4)], 4)
-    assert both.rows is None  # all of an unbounded image
-
 
 LARGE = 72  # its middle is far from any border
 CELLS = 6  # in a row, after which the windows of all these networks come again
