@@ -197,8 +197,8 @@ def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> 
 
 def _decoded(a: Side, b: Side, image: Any) -> Any:
     """Return the image as both models take it, read once, unless one reads it in its own way."""
-    has_own_way = a.model.read is not None or b.model.read is not None
-    return image if has_own_way else inputs.open_source(a.model, image)
+    reads_itself = a.model.read is not None or b.model.read is not None
+    return image if reads_itself else inputs.open_source(a.model, image)
 
 
 def _prepared(side: Side, image: Any) -> ModelInput:

@@ -98,7 +98,7 @@ def as_float32(activation: object) -> NDArray[np.float32]:
         return values.astype(np.float32, copy=False)
 
 
-def told_if_no_map(activation: Activation) -> str:
+def no_map_note(activation: Activation) -> str:
     """Say that nobody knows which axes are rows and columns; empty where that is known."""
     shape = activation.values.shape
     if activation.layout.order or not 2 <= len(shape) <= 3:
@@ -136,18 +136,15 @@ def slices(shape: tuple[int, ...]) -> int:
     return shape[1] if len(shape) == 4 else 0
 
 
-def middle_slice(shape: tuple[int, ...], asked: int | None = None) -> int | None:
-    """Return the slice of a volume that stands for it; None of other shapes.
-
-    It is the one that is `asked` for, where there is such a one, and else the middle.
-    """
+def middle_slice(shape: tuple[int, ...], depth: int | None = None) -> int | None:
+    """Return `depth` where a volume has that slice, else its middle one; None for other shapes."""
     count = slices(shape)
     if not count:
         return None
-    return asked if asked is not None and asked < count else count // 2
+    return depth if depth is not None and depth < count else count // 2
 
 
-def middle_maps(values: torch.Tensor, asked: int | None = None) -> torch.Tensor:
+def middle_maps(values: torch.Tensor, depth: int | None = None) -> torch.Tensor:
     """Return the maps shown of an activation, ``(C, H, W)``; of a volume its `middle_slice`."""
-    depth = middle_slice(tuple(values.shape), asked)
-    return torch.from_numpy(as_maps(values.numpy(), depth)[0])
+    shown = middle_slice(tuple(values.shape), depth)
+    return torch.from_numpy(as_maps(values.numpy(), shown)[0])

@@ -35,7 +35,7 @@ from hookviz.drawing.dimensions import (
     as_maps,
     check_channels_first,
     middle_slice,
-    told_if_no_map,
+    no_map_note,
 )
 from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
@@ -318,7 +318,7 @@ def make_grid(
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth, of=str(address or ""))
     if isinstance(activation, Activation):
-        about = told_if_no_map(activation) or about
+        about = no_map_note(activation) or about
     stats = channel_stats(values)
     bounds = scales.limits(values, stats, scale) if limits is None else limits_for(limits, stats)
     count, height, breadth = values.shape

@@ -102,7 +102,11 @@ def _cells(
 
 def input_picture(model_input: ModelInput) -> Pixels:
     """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
-    return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+    return (
+        model_input.picture
+        if model_input.picture is not None
+        else _grey_picture(model_input.tensor)
+    )
 
 
 def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
@@ -131,7 +135,7 @@ def over_image(
     return overlay(picture, colours, crop, opacity=opacity)
 
 
-def _drawn(tensor: Tensor) -> Pixels:
+def _grey_picture(tensor: Tensor) -> Pixels:
     """Draw an input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
     values = tensor[0].mean(0).numpy()
     finite = values[np.isfinite(values)]
@@ -207,5 +211,5 @@ def on_input(picture: Pixels, box: tuple[int, int, int, int], sides: tuple[int, 
     """
     down, across = (shown / side for shown, side in zip(picture.shape[:2], sides, strict=True))
     top, left, bottom, right = box
-    on_shown = round(top * down), round(left * across), round(bottom * down), round(right * across)
-    return framed(picture, on_shown)
+    scaled = round(top * down), round(left * across), round(bottom * down), round(right * across)
+    return framed(picture, scaled)

@@ -403,7 +403,7 @@ def attention(
         calls = AttentionCalls(replica, _names(groups))
         with calls.watching():
             output = forward_pass(model, replica, model_input.tensor)
-    _check_found(model, groups, calls.found)
+    _check_attending(model, groups, calls.found)
     weights = _by_address(calls.found, [call.weights for call in calls.found])
     found = read_scores(model.output, output, len(model_input.tensor), len(model.categories))
     scores = None if found is None else without_batch(found.values.float().cpu())
@@ -419,7 +419,7 @@ def _with_gradients(
         image = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
         with calls.watching():
             output = forward_pass(model, network, image)
-        _check_found(model, groups, calls.found)
+        _check_attending(model, groups, calls.found)
         scores = scores_in(model, output, 1).values[0]
         number = class_number(target, model.categories, len(scores), model.title)
         gradients = calls.gradients(model, scores[number], image)
@@ -461,7 +461,7 @@ def _names(groups: _Groups) -> frozenset[str] | None:
     return None if groups is None else frozenset(name for group in groups for name in group)
 
 
-def _check_found(model: Model, groups: _Groups, found: Iterable[AttentionCall]) -> None:
+def _check_attending(model: Model, groups: _Groups, found: Iterable[AttentionCall]) -> None:
     """Refuse a network in which nothing attends, and a selector none of whose layers does."""
     attending = list(dict.fromkeys(call.layer for call in found))
     if not attending:

@@ -67,15 +67,15 @@ def poolings(model: Model, model_input: ModelInput) -> tuple[Pooling, ...]:
     """
     names = [each.name for each in input_trace(model, model_input).layers if "Pool" in each.kind]
     with private_replica(model) as replica, ExitStack() as block:
-        found = _Found()
-        block.enter_context(hooks.before(replica, names, found.begin))
-        block.enter_context(hooks.observe(replica, names, found.end))
-        with found:
+        recorder = _PoolingRecorder()
+        block.enter_context(hooks.before(replica, names, recorder.begin))
+        block.enter_context(hooks.observe(replica, names, recorder.end))
+        with recorder:
             forward_pass(model, replica, model_input.tensor)
-    return tuple(found.poolings)
+    return tuple(recorder.poolings)
 
 
-class _Found(EveryFunction):
+class _PoolingRecorder(EveryFunction):
     """Keeps the poolings of a pass, and the module that is running."""
 
     def __init__(self) -> None:

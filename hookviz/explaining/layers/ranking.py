@@ -150,7 +150,7 @@ class _SourceTracer(EveryFunction):
         before = [(tensor.shape, self._sources.get(tensor)) for tensor in operands]
         output = func(*args, **kwargs)
         if isinstance(output, Tensor):
-            source = _source_kept(function_name(func), before, output.shape)
+            source = _preserved_source(function_name(func), before, output.shape)
             if source is not None:
                 self._sources[output] = source
         return output
@@ -168,7 +168,7 @@ class _SourceTracer(EveryFunction):
                 self._sources[output] = ActivationKey(call.layer, call.index)
 
 
-def _source_kept(
+def _preserved_source(
     name: str, operands: list[tuple[torch.Size, ActivationKey | None]], result: torch.Size
 ) -> ActivationKey | None:
     """Return the source whose channels a function's output keeps, from its operands."""

@@ -334,7 +334,7 @@ def lay_out(
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = _ranks_of(len(inside), part.lines)
-    placed, columns = _place(inside, cells, _IN_PRINT if is_even else _IN_A_CARD)
+    placed, columns = _arrange(inside, cells, _IN_PRINT if is_even else _IN_A_CARD)
     lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
     width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
@@ -361,7 +361,7 @@ def _again(placed: PlacedPart, off: Callable[[float, float], float]) -> PlacedPa
     if not placed.inside:
         return placed
     cells = _ranks_of(len(placed.inside), placed.part.lines)
-    inside, columns = _place(placed.inside, cells, _Breaking(_FEWEST_IN_ROW, 2, off))
+    inside, columns = _arrange(placed.inside, cells, _Breaking(_FEWEST_IN_ROW, 2, off))
     lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
     return replace(placed, size=columns.size, inside=inside, lines=lines)
 
@@ -423,7 +423,7 @@ _IN_A_CARD = _Breaking(_MOST_IN_ROW, 3, _off)
 _IN_PRINT = _Breaking(_FEWEST_IN_ROW, 3, _off)
 
 
-def _place(
+def _arrange(
     inside: Sequence[PlacedPart], cells: _Ranks, breaking: _Breaking
 ) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.

@@ -240,13 +240,13 @@ def without_relu(model: Model, model_input: ModelInput) -> WithoutRelu:
     Raises:
         ModelError: the network can't take this input, or puts out no class scores.
     """
-    with private_replica(model) as replica, _HandedOn() as handed_on:
+    with private_replica(model) as replica, _ReluBypass() as bypass:
         found = class_scores(model, replica, model_input.tensor)
     scores = found.values[0].detach().float().cpu()
-    return WithoutRelu(scores, dict(handed_on.found), found.reading)
+    return WithoutRelu(scores, dict(bypass.found), found.reading)
 
 
-class _HandedOn(EveryFunction):
+class _ReluBypass(EveryFunction):
     """Makes each ReLU of a pass an identity, and counts them."""
 
     def __init__(self) -> None:
