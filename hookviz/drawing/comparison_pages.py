@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_COLUMNS, _SIDE_INCHES, _MAX_LETTERS, _TEXT_PT = 6, 1.5, 20, 7.0
+_MAP_COLUMNS, _MAP_INCHES, _MAP_NAME_LETTERS, _MAP_TEXT_PT = 6, 1.5, 20, 7.0
 
 
 def maps_figure(
@@ -36,9 +36,9 @@ def maps_figure(
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - see `figures.new_figure`
     from matplotlib.colors import Normalize  # noqa: PLC0415
 
-    columns = min(_COLUMNS, len(maps))
+    columns = min(_MAP_COLUMNS, len(maps))
     rows = ceil(len(maps) / columns)
-    size = _SIDE_INCHES * columns + 1.2, (_SIDE_INCHES + 0.25) * rows + 0.4
+    size = _MAP_INCHES * columns + 1.2, (_MAP_INCHES + 0.25) * rows + 0.4
     figure = new_figure(figsize=size, layout="constrained")
     tiles = figure.subplots(rows, columns, squeeze=False)
     low, high = limits
@@ -46,20 +46,20 @@ def maps_figure(
         axes.set_axis_off()
     for axes, (name, values) in zip(tiles.flat, maps.items(), strict=False):
         axes.imshow(coloured(values, colormap, low=low, high=high), interpolation="none")
-        axes.set_title(shorten(name, _MAX_LETTERS), fontsize=_TEXT_PT, parse_math=False)
+        axes.set_title(shorten(name, _MAP_NAME_LETTERS), fontsize=_MAP_TEXT_PT, parse_math=False)
     bar = figure.colorbar(ScalarMappable(Normalize(low, high), colormap), ax=tiles)
-    bar.ax.tick_params(labelsize=_TEXT_PT)
+    bar.ax.tick_params(labelsize=_MAP_TEXT_PT)
     figure.suptitle(title, fontsize=9, parse_math=False)
     return readable(figure)
 
 
 Shares = Mapping[str, NDArray[np.float64]]
 
-_BESIDE = 4  # plots in a row, where each layer has its own
-_SIDE = 2.6  # inches of each of them
-_LEAST = 5.0  # inches of width, for the title
-_BAR = 0.34  # inches of a layer's two bars
-_NAME_LETTERS = 40  # letters of a layer's name
+_PLOT_COLUMNS = 4  # plots in a row, where each layer has its own
+_PLOT_INCHES = 2.6  # inches of each of them
+_LEAST_INCHES = 5.0  # inches of width, for the title
+_BAR_INCHES = 0.34  # inches of a layer's two bars
+_LAYER_LETTERS = 40  # letters of a layer's name
 _SHARE, _DIRECT = "#1f77b4", "#ff7f0e"
 _COLOURS = "RdBu_r"  # of cells: blue below 0, red above
 
@@ -73,18 +73,21 @@ def patching_figure(shares: Shares, direct: Shares, *, title: str = "") -> "Figu
     `direct` has the gradient's estimates, of the same shapes.
     """
     if all(each.ndim == 0 for each in shares.values()):
-        figure = new_figure(figsize=(7.0, 1.4 + _BAR * len(shares)), layout="constrained")
+        figure = new_figure(figsize=(7.0, 1.4 + _BAR_INCHES * len(shares)), layout="constrained")
         _draw_layers(figure.add_subplot(), shares, direct)
     else:
-        rows = ceil(len(shares) / _BESIDE)
-        size = (max(_LEAST, _SIDE * min(_BESIDE, len(shares)) + 0.6), _SIDE * rows + 0.8)
+        rows = ceil(len(shares) / _PLOT_COLUMNS)
+        size = (
+            max(_LEAST_INCHES, _PLOT_INCHES * min(_PLOT_COLUMNS, len(shares)) + 0.6),
+            _PLOT_INCHES * rows + 0.8,
+        )
         figure = new_figure(figsize=size, layout="constrained")
-        grid = figure.subplots(rows, min(_BESIDE, len(shares)), squeeze=False)
+        grid = figure.subplots(rows, min(_PLOT_COLUMNS, len(shares)), squeeze=False)
         for axes in grid.flat[len(shares) :]:
             axes.set_axis_off()
         top = max(float(np.abs(each).max(initial=0.0)) for each in shares.values()) or 1.0
         for axes, (layer, values) in zip(grid.flat, shares.items(), strict=False):
-            axes.set_title(shorten(layer, _NAME_LETTERS), fontsize=8)
+            axes.set_title(shorten(layer, _LAYER_LETTERS), fontsize=8)
             _draw_parts(axes, values, direct[layer], top)
         _explain(figure, list(grid.flat)[: len(shares)])
     figure.suptitle(title, fontsize=10, wrap=True)
@@ -99,12 +102,12 @@ def heads_figure(shares: Shares, *, title: str = "") -> "Figure":
     values = heads_by_layer(shares)
     heads = values.shape[1]
     top = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-    size = (max(_LEAST, 2.4 + _BAR * heads), 1.4 + _BAR * len(shares))
+    size = (max(_LEAST_INCHES, 2.4 + _BAR_INCHES * heads), 1.4 + _BAR_INCHES * len(shares))
     figure = new_figure(figsize=size, layout="constrained")
     axes = figure.add_subplot()
     axes.imshow(values, cmap=_COLOURS, vmin=-top, vmax=top)
     axes.set_yticks(
-        range(len(shares)), [shorten(layer, _NAME_LETTERS) for layer in shares], fontsize=7
+        range(len(shares)), [shorten(layer, _LAYER_LETTERS) for layer in shares], fontsize=7
     )
     axes.set_xticks(range(heads), [str(head) for head in range(heads)], fontsize=7)
     axes.set_xlabel(say("attention head"))
@@ -130,7 +133,7 @@ def _draw_layers(axes: "Axes", shares: Shares, direct: Shares) -> None:
     ):
         lengths = [float(value) for value in values.values()]
         axes.barh(places + at, lengths, height=0.4, color=colour, label=label)
-    axes.set_yticks(places, [shorten(layer, _NAME_LETTERS) for layer in shares], fontsize=7)
+    axes.set_yticks(places, [shorten(layer, _LAYER_LETTERS) for layer in shares], fontsize=7)
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.6)
     axes.axvline(1, color="grey", linewidth=0.6, linestyle=":")
@@ -168,9 +171,9 @@ def _draw_parts(
 _MOST_NUMBERS = 12  # rows and columns up to which each cell has its number written in it
 _MOST_NAMES = 60  # that stand along an axis one by one
 _AXIS_LETTERS = 32  # letters of a name
-_CELL = (0.16, 0.6)  # inches, at the least and at the most
-_SMALLEST, _LARGEST = 1.6, 7.0  # inches that the cells of one direction take
-_ROOM = (3.0, 2.4)  # inches about them, for names and the colour bar
+_CELL_INCHES = (0.16, 0.6)  # inches, at the least and at the most
+_LEAST_CELLS_INCHES, _MOST_CELLS_INCHES = 1.6, 7.0  # inches that the cells of one direction take
+_BORDER_INCHES = (3.0, 2.4)  # inches about them, for names and the colour bar
 
 
 def similarity_figure(
@@ -194,9 +197,11 @@ def similarity_figure(
         SettingError: `colormap` is not one of `COLORMAPS`.
     """
     name = COLORMAPS[one_of("colormap", colormap, COLORMAPS)].name
-    cell = min(_CELL[1], max(_CELL[0], _LARGEST / max(matrix.shape)))
-    high, wide = (max(_SMALLEST, cell * count) for count in matrix.shape)
-    figure = new_figure(figsize=(wide + _ROOM[0], high + _ROOM[1]), layout="constrained")
+    cell = min(_CELL_INCHES[1], max(_CELL_INCHES[0], _MOST_CELLS_INCHES / max(matrix.shape)))
+    high, wide = (max(_LEAST_CELLS_INCHES, cell * count) for count in matrix.shape)
+    figure = new_figure(
+        figsize=(wide + _BORDER_INCHES[0], high + _BORDER_INCHES[1]), layout="constrained"
+    )
     axes = figure.add_subplot()
     colours = mpl.colormaps[name].with_extremes(bad=NAN_COLOUR)
     picture = axes.imshow(matrix, cmap=colours, vmin=0, vmax=1, interpolation="nearest")

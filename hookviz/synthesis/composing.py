@@ -250,7 +250,6 @@ class FunctionObjective(Composable):
         *,
         rises: bool = True,
     ) -> None:
-        """Check the arguments, and take one name as a layer."""
         given: Any = layers
         layers = (given,) if given is None or isinstance(given, str) else given
         if not isinstance(layers, Sequence) or not layers:

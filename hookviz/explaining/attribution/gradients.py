@@ -219,7 +219,6 @@ class _GuidedReLU(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and hand over its result where it is a ReLU or ReLU6."""
         output, name = func(*args, **kwargs), function_name(func)
         relu6 = name == "hardtanh" and kwargs.get("min_val") == 0  # as nn.ReLU6 calls it
         if (relu6 or name in ("relu", "relu6")) and getattr(output, "requires_grad", False):

@@ -145,10 +145,8 @@ def weighed_by(
 
 Floats = NDArray[np.float64]
 NEAR = 0.01  # of the difference, below which the sum is taken to be complete
-_STEPS = 10  # the advised number of steps is rounded up to a multiple of these
-_MARGIN = (
-    1.25  # by which the advised number is more than an error that falls as 1/steps would ask for
-)
+_STEPS_MULTIPLE = 10  # the advised number of steps is rounded up to a multiple of these
+_STEPS_MARGIN = 1.25  # times the number for an error that falls as 1 / steps
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -191,8 +189,8 @@ class IntegratedGradients:
         """
         if not np.isfinite(self.error):
             return None
-        wanted = _MARGIN * self.steps * self.error / NEAR
-        return max(self.steps, _STEPS * int(-(-wanted // _STEPS)))
+        wanted = _STEPS_MARGIN * self.steps * self.error / NEAR
+        return max(self.steps, _STEPS_MULTIPLE * int(-(-wanted // _STEPS_MULTIPLE)))
 
 
 def gauss_legendre(steps: int) -> tuple[Floats, Floats]:

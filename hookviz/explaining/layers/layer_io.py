@@ -146,7 +146,6 @@ class _IORecorder:
         self._versions: list[int] = []
 
     def before(self, call: hooks.Call) -> Any:
-        """Copy the inputs of the wanted call before it runs, changed where that is wanted."""
         if (call.layer, call.index) != self._wanted:
             return None
         inputs = call.inputs
@@ -156,7 +155,6 @@ class _IORecorder:
         return None if self._change is None else inputs
 
     def after(self, call: hooks.Call) -> None:
-        """Copy the outputs of the wanted call, and end the pass."""
         self.reporter.step()
         if (call.layer, call.index) == self._wanted:
             self.tensors = LayerIO(

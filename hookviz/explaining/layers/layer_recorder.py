@@ -176,7 +176,6 @@ class _CallRecorder(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and follow the recorded layer's output through it."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         positions = [
             position
@@ -447,7 +446,6 @@ class _Recorder(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and keep what a layer norm was given and has put out."""
         output = func(*args, **kwargs)
         if function_name(func) == "layer_norm":
             self._last = {**_NORM_DEFAULTS, **dict(zip(_LAYER_NORM, args, strict=False)), **kwargs}
@@ -455,7 +453,6 @@ class _Recorder(EveryFunction):
         return output
 
     def on_call(self, call: hooks.Call) -> None:
-        """Record the wanted call, which ends the pass."""
         if call.index == self._wanted:
             with not_followed():
                 self.record = self._recorded(call)

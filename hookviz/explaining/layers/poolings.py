@@ -84,11 +84,9 @@ class _PoolingRecorder(EveryFunction):
         self._layer = ""
 
     def begin(self, call: hooks.Call) -> None:
-        """Note the module whose functions come next."""
         self._layer = call.layer
 
     def end(self, _call: hooks.Call) -> None:
-        """Note that the module is done."""
         self._layer = ""
 
     def called(

@@ -145,7 +145,6 @@ class _SourceTracer(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`; its result has its input's source where `func` keeps channels."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         before = [(tensor.shape, self._sources.get(tensor)) for tensor in operands]
         output = func(*args, **kwargs)

@@ -189,7 +189,6 @@ class _Recomputation:
         self._waiting: dict[str, list[tuple[int, Any, _Buffers]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
-        """Copy the arguments of a layer that is about to run."""
         if self._runs_again:
             return
         try:
@@ -202,7 +201,6 @@ class _Recomputation:
         self._calls[call.layer] += 1
 
     def after(self, call: hooks.Call) -> None:
-        """Check the output of a layer that has run."""
         if self._runs_again:
             return
         index, arguments, buffers = self._waiting[call.layer].pop()
@@ -220,7 +218,6 @@ class _Recomputation:
         self._reporter.step()
 
     def report_missing_calls(self) -> None:
-        """Report recorded calls that this pass did not make."""
         for address in self._record:
             layer = ActivationKey.read(address).layer
             check = self.checks.setdefault(layer, LayerCheck(type(self._modules[layer]).__name__))

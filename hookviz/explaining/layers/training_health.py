@@ -170,14 +170,12 @@ class _HealthRecorder:
         self._axes = ChannelAxes()
 
     def before(self, call: hooks.Call) -> None:
-        """Check what a call is about to take in."""
         inputs = [_numbers(tensor) for _, tensor in hooks.tensors_in(call.inputs)]
         tensors = [tensor for tensor in inputs if tensor is not None]
         bad = not all(bool(torch.isfinite(tensor).all()) for tensor in tensors)
         self._inputs[call.layer] = bad, max(map(largest_of, tensors), default=np.nan)
 
     def after(self, call: hooks.Call) -> None:
-        """Check what a call has put out."""
         module = self._modules[call.layer]
         input_bad, input_largest = self._inputs.pop(call.layer, (False, np.nan))
         for path, tensor in hooks.tensors_in(call.output):

@@ -101,14 +101,12 @@ class _GradientTracer(ProvenanceTracer):
         return joined
 
     def before(self, call: hooks.Call) -> Any:
-        """Open a step for a layer call; one with several sources gets tensors of its own."""
         super().before(call)
         with not_followed():
             changed, self.uses[len(self.steps)] = self._apart(call)
         return changed
 
     def after(self, call: hooks.Call) -> Any:
-        """Complete the step of a layer call that has run, and hold what it put out."""
         number = self._open[-1][0]
         output = super().after(call)
         with not_followed():
@@ -118,7 +116,6 @@ class _GradientTracer(ProvenanceTracer):
         return output
 
     def enter(self, call: hooks.Call) -> Any:
-        """Open a block call; one with several sources gets tensors of its own."""
         super().enter(call)
         with not_followed():
             changed, uses = self._apart(call)
@@ -126,7 +123,6 @@ class _GradientTracer(ProvenanceTracer):
         return changed
 
     def leave(self, call: hooks.Call) -> None:
-        """Complete a block call that has run, and hold what it put out."""
         super().leave(call)
         self._block_inputs.pop()
         with not_followed():

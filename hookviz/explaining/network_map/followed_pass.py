@@ -430,11 +430,9 @@ class _CallTimer:
         self.calls: dict[str, int] = {}
 
     def before(self, _call: hooks.Call) -> None:
-        """Start a call's time."""
         self._started.append(self._now())
 
     def after(self, call: hooks.Call) -> None:
-        """Stop a call's time."""
         took = self._now() - self._started.pop()
         count = self.calls.get(call.layer, 0)
         self.calls[call.layer] = count + 1

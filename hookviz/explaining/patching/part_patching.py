@@ -270,7 +270,6 @@ def _run(
 
 
 def _check_work(model: Model, trace: LayerTrace, parts: Sequence[_LayerParts]) -> None:
-    """Refuse what would take hours."""
     work = sum(each.count * work_behind(trace, each.info.name) for each in parts)
     if work > MAX_WORK:
         raise ModelError(

@@ -167,7 +167,6 @@ class _GroupFinder:
         self._read_directly = {str(node.target).rpartition(".")[0] for node in reads}
 
     def module(self, node: fx.Node) -> Any:
-        """Return the module that a node calls."""
         return self._modules[str(node.target)]
 
     def group(self, start: fx.Node) -> PruningGroup | str:
@@ -285,7 +284,6 @@ class _GroupFinder:
         return False
 
     def _called(self, node: fx.Node) -> str:
-        """Name a node for people."""
         if node.op == "call_module":
             return f"{node.target} ({type(self.module(node)).__name__})"
         return str(getattr(node.target, "__name__", node.target))

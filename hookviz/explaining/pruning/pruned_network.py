@@ -460,7 +460,6 @@ class PruningPasses:
         count: int,
         progress: Progress,
     ) -> None:
-        """Prepare to report the progress of `count` passes."""
         self.pruning = plan.pruning(model)
         self._model, self._model_input, self._plan = model, model_input, plan
         self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}

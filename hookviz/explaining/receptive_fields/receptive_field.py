@@ -164,7 +164,6 @@ class _ExtentTable:
         return entry
 
     def extents(self) -> Iterator[Extent]:
-        """Yield all known extents."""
         return (entry.extent for entry in list(self._entries.values()) if entry.extent)
 
     def in_memory_of(self, tensor: Tensor) -> Iterator[tuple[Tensor, _Entry]]:

@@ -196,7 +196,7 @@ def _agree(one: Tensor, other: Tensor) -> bool:
     return bool((one - other).abs().max() <= _TOLERANCE * other.abs().max())
 
 
-KINDS = {
+_RELUS = {
     "relu": "ReLU",
     "relu6": "ReLU6",
     "leaky_relu": "LeakyReLU",
@@ -213,7 +213,7 @@ KINDS = {
 }
 """Names of the torch functions that are switched off, and what they are called: ReLU, its kin."""
 
-_CUTS = ("clamp", "clip", "hardtanh", "clamp_min")
+_CLAMPS = ("clamp", "clip", "hardtanh", "clamp_min")
 """Functions that are a ReLU where they cut at 0 below."""
 
 
@@ -256,18 +256,18 @@ class _ReluBypass(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        kind = _kind(func, args, kwargs)
+        kind = _relu_kind(func, args, kwargs)
         if not kind:
             return func(*args, **kwargs)
         self.found[kind] += 1
         return args[0] if args else kwargs["input"]
 
 
-def _kind(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
+def _relu_kind(func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str:
     """Return what a torch function is called if it is a ReLU; empty if it is none."""
     name = function_name(func)
-    if name not in _CUTS:
-        return KINDS.get(name, "")
+    if name not in _CLAMPS:
+        return _RELUS.get(name, "")
     named = next((kwargs[key] for key in ("min", "min_val") if key in kwargs), None)
     least = args[1] if len(args) > 1 else named
     if not isinstance(least, int | float) or least != 0:
