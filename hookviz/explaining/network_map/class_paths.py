@@ -330,10 +330,13 @@ ChannelPath = tuple[PathStep, ...]
 """From the first layer on to the class."""
 
 
-def _strongest_paths(steps: _BackwardSteps, score: Tensor, count: int) -> tuple[ChannelPath, ...]:
-    """Return the paths back from a score, the strongest first.
+_MOST_PATHS = 3
 
-    At each step back goes the channel that adds most to the one that the way is at: of its
+
+def _strongest_paths(steps: _BackwardSteps, score: Tensor) -> tuple[ChannelPath, ...]:
+    """Return at most `_MOST_PATHS` paths back from a score, the strongest first.
+
+    At each step back goes the channel that adds most to the one that the path is at: of its
     gradient × value the part of each channel that it was made from, along each line. The paths part
     where the score first comes from several channels.
     """
@@ -341,24 +344,24 @@ def _strongest_paths(steps: _BackwardSteps, score: Tensor, count: int) -> tuple[
     gradient = steps.vjp(score, None, [steps.outputs[at]])[0] if at in steps.outputs else None
     if gradient is None:
         return ()
-    way: list[PathStep] = []
-    while chosen := _strongest_sources(steps, at, gradient, count):
+    path: list[PathStep] = []
+    while chosen := _strongest_sources(steps, at, gradient, _MOST_PATHS):
         if len(chosen) > 1 and chosen[0][0].share < ALONE:
-            found = [[*way, *_path_from(steps, *each)] for each in chosen]
+            found = [[*path, *_path_from(steps, *each)] for each in chosen]
             return tuple(tuple(reversed(each)) for each in found)
         step, gradient = chosen[0]
-        way.append(step)
+        path.append(step)
         at = step.step
-    return (tuple(reversed(way)),) if way else ()
+    return (tuple(reversed(path)),) if path else ()
 
 
 def _path_from(steps: _BackwardSteps, step: PathStep, gradient: Tensor) -> list[PathStep]:
     """Return a step and those before it, backwards."""
-    way = [step]
+    path = [step]
     while chosen := _strongest_sources(steps, step.step, gradient, 1):
         step, gradient = chosen[0]
-        way.append(step)
-    return way
+        path.append(step)
+    return path
 
 
 def _strongest_sources(
@@ -432,7 +435,6 @@ def class_paths(
     model_input: ModelInput,
     class_index: int,
     *,
-    count: int = 3,
     progress: Progress = ignore,
 ) -> ClassPaths:
     """Follow what a class's score comes from, backwards, in one pass there and one back.
@@ -440,8 +442,6 @@ def class_paths(
     A channel's share is its number among those above zero of its layer. Where lines come together,
     each has the share of the channels above zero that came along it; from there on backwards it has
     that share of the step's own, so that the shares of all lines past a layer are 1 in sum.
-
-    `count` paths are followed at most, channel by channel, as `_strongest_paths` says.
 
     `progress` is called with the share done; an exception that it raises ends the run.
 
@@ -472,7 +472,7 @@ def class_paths(
             {at: each for at, each in passed.items() if isinstance(at, int) and at != IMAGE},
             {at: each for at, each in passed.items() if isinstance(at, ActivationKey)},
             _lines(steps, passed),
-            _strongest_paths(steps, score, count),
+            _strongest_paths(steps, score),
         )
 
 

@@ -57,14 +57,16 @@ class Part:
             yield from part.leaves()
 
 
-def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Part:
+_FEWEST_PARTS = 6  # of the map, as long as any of them is a block
+
+
+def network_map(trace: ExecutionTrace, network: str = "") -> Part:
     """Return the network as a part: its blocks, their layers, and the lines between them.
 
     A block of one part alone is that part. Where the network itself has few parts, such as VGG's
     ``features`` and ``classifier``, the parts of the largest of them lie beside the others.
 
-    `trace` is of a pass that was followed with its joins, `network` the class of the network, and
-    `least` how many parts the map has at least, as long as any of them is a block.
+    `trace` is of a pass that was followed with its joins, `network` the class of the network.
 
     >>> steps = [LayerStep(ActivationKey("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
     >>> network_map(ExecutionTrace(tuple(steps), (), frozenset((1,)))).lines
@@ -74,7 +76,7 @@ def network_map(trace: ExecutionTrace, network: str = "", least: int = 6) -> Par
     root = BlockCall(ActivationKey(""), network, -1, 1, "", len(steps))
     ran = [block for block in trace.blocks if block.first <= block.last]
     whole = _Box(root, ran, steps)
-    while len(whole.inside) < least and (largest := whole.largest()) is not None:
+    while len(whole.inside) < _FEWEST_PARTS and (largest := whole.largest()) is not None:
         ran = [block for block in ran if block is not largest.call]
         whole = _Box(root, ran, steps)
     for number, step in enumerate(steps, 1):
