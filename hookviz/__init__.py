@@ -22,9 +22,9 @@ from hookviz.deprecated import warn_renamed as _warn_renamed
 
 if TYPE_CHECKING:
     from hookviz.atlas.atlas import Atlas, AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
+    from hookviz.atlas.files import read_atlas
     from hookviz.atlas.making import AtlasProgress, make_atlas
-    from hookviz.atlas.reading import read_atlas
-    from hookviz.capturing.captured_batch import BatchActivation, CaptureBatch
+    from hookviz.capturing.batch import BatchActivation, CaptureBatch
     from hookviz.capturing.class_maps import ClassMaps, class_maps
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
@@ -279,8 +279,8 @@ __all__ = [
 _HOMES = {
     "atlas.atlas": ("Atlas", "AtlasImage", "ChannelAnswer", "LayerStatistics", "TopActivation"),
     "atlas.making": ("AtlasProgress", "make_atlas"),
-    "atlas.reading": ("read_atlas",),
-    "capturing.captured_batch": ("BatchActivation", "CaptureBatch"),
+    "atlas.files": ("read_atlas",),
+    "capturing.batch": ("BatchActivation", "CaptureBatch"),
     "capturing.class_maps": ("ClassMaps", "class_maps"),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),

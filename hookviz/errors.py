@@ -21,7 +21,7 @@ class HookVizError(Exception):
 
 
 class Cancelled(BaseException):
-    """Ends work whose caller has gone; no ``except Exception`` on its way catches it."""
+    """Ends work that its caller no longer wants; no ``except Exception`` on its way catches it."""
 
 
 class UnknownNameError(HookVizError):

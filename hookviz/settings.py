@@ -44,6 +44,9 @@ class Settings:
             an eighth of the memory, at most 1024.
         models_mb: megabytes of loaded models that all sessions share; 0 for three eighths of the
             memory, at most 3072. The largest model of the catalog takes 2,460.
+        device: what networks compute on: ``cpu``, ``cuda``, ``cuda:1``, ``mps``, or ``auto`` for
+            the fastest there is; ``hookviz run --device`` sets it.
+        gpu_mb: megabytes of the GPU's memory that the process may use; 0 for all.
         max_input: the largest side in pixels that an image may have as a network's input.
         runs: how many runs compute at once, the others wait; 0 for what cores and memory carry.
         threads: processors that one run computes on; 0 for the cores shared among the runs.
@@ -86,6 +89,8 @@ class Settings:
     session_mb: int = 256
     cache_mb: int = _none_of("automatic")
     models_mb: int = _none_of("automatic")
+    device: str = "cpu"
+    gpu_mb: int = _none_of("all that there is")
     max_input: int = 1024
     runs: int = _none_of("automatic")
     threads: int = _none_of("automatic")

@@ -20,14 +20,11 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.atlas import reading_ahead
-from hookviz.atlas.channel_table import table_by
 from hookviz.atlas.patches import CutPatches, cut_images
-from hookviz.atlas.plan import BATCH, Plan
-from hookviz.atlas.reading_ahead import ReadyImage
+from hookviz.atlas.plan import BATCH, Plan, sources, table_by
 from hookviz.atlas.shard_work import ShardWork, TallyShard
-from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
+from hookviz.capturing.image_shards import ReadyImage, read_batches
 from hookviz.machine.memory import keep_freed_memory, own_memory
 from hookviz.types import Model
 
@@ -153,7 +150,7 @@ def _in_turns(
 
 def _batches(model: Model, images: list[object]) -> Iterator[Tensor]:
     """Yield the images in batches, read as an atlas reads them, channels last in memory."""
-    for batch in reading_ahead.batches(model, images, range(len(images)), BATCH, None):
+    for batch in read_batches(model, images, range(len(images)), BATCH, None):
         together = torch.cat([each.tensor for each in batch if isinstance(each, ReadyImage)])
         yield together.contiguous(memory_format=torch.channels_last)
 

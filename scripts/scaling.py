@@ -17,10 +17,8 @@ import torch
 
 import hookviz
 from hookviz.atlas import plan as planning
-from hookviz.atlas.channel_table import channel_table
-from hookviz.atlas.plan import Plan
+from hookviz.atlas.plan import Plan, channel_table, sources
 from hookviz.atlas.shard_work import ShardWork, TallyShard
-from hookviz.atlas.sources import sources
 from hookviz.atlas.tally import Tally
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.engines.engine import Engine, ReportImages, engine_of

@@ -168,14 +168,8 @@ SHOWN_ELSEWHERE = {
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
     "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
-    "by which cells of every order are put back in capturing/test_moving.py": (
-        "capturing/moved_cells"
-    ),
     "the passes of capture, which capturing/test_engine.py, test_batch.py and "
-    "test_streaming.py look into": (
-        "capturing/recorded_pass capturing/batch_images capturing/captured_batch "
-        "capturing/stored_activations"
-    ),
+    "test_streaming.py look into": ("capturing/recorded_pass capturing/batch_images"),
     "run on every kind of conv layer in lenses/test_kernels.py": ("explaining/layers/conv_kernels"),
     "read by nearly every test of images, and in test_reading.py and test_preprocess.py": (
         "images/crop_geometry images/samples images/choices images/refusals"

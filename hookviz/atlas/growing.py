@@ -10,15 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hookviz.atlas import reading_ahead, writing
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.channel_table import ChannelTable, check_takes_images, no_channels, table_by
+from hookviz.atlas.files import atlas_about, atlas_in_memory, atlas_numbers
 from hookviz.atlas.patches import CutPatches, Cutter
-from hookviz.atlas.plan import Plan
-from hookviz.atlas.reading import atlas_in_memory
+from hookviz.atlas.plan import ChannelTable, Plan, Source, check_takes_images, no_channels, table_by
 from hookviz.atlas.shard_work import ShardWork, TallyShard
-from hookviz.atlas.sources import Source
 from hookviz.atlas.tally import TOP, Tally
+from hookviz.capturing.image_shards import READ_THREADS
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.images.reading import pixel_count
 from hookviz.language.saying import say
@@ -191,11 +189,11 @@ class GrowingAtlas:
         if len(self._cut.indices) < len(self._winners):
             self._cut.add(cutter(self._winners[len(self._cut.indices)]))
             return
-        about = writing.about(plan, tally, self._cut, Path())
+        about = atlas_about(plan, tally, self._cut, Path())
         patches = self._cut.file
         assert isinstance(patches, io.BytesIO)
         name = f"{secrets.token_hex(4)}.atlas"
-        numbers = writing.numbers(tally, self._cut)
+        numbers = atlas_numbers(tally, self._cut)
         self.atlas = atlas_in_memory(name, about, numbers, patches.getvalue())
 
     def _check_size(self) -> None:
@@ -251,4 +249,4 @@ def _why_not(source: Source) -> str:
 
 
 def _most_pixels() -> int:
-    return settings().max_pixels // reading_ahead.THREADS
+    return settings().max_pixels // READ_THREADS

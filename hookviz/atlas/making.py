@@ -8,22 +8,24 @@ from pathlib import Path
 
 from torch import nn
 
-from hookviz.atlas import writing
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.channel_table import (
-    ChannelTable,
-    channel_table,
-    check_takes_images,
-    names_with_maps,
-    no_channels,
-    trace_by,
-)
+from hookviz.atlas.files import ABOUT, NUMBERS, atlas_files, read_atlas
 from hookviz.atlas.part_folder import LEFTOVERS, PATCHES, PartFolder, PatchFile
 from hookviz.atlas.patches import cut_images, winners
-from hookviz.atlas.plan import BATCH, Plan, differences
-from hookviz.atlas.reading import read_atlas
+from hookviz.atlas.plan import (
+    BATCH,
+    ChannelTable,
+    Plan,
+    Source,
+    channel_table,
+    check_takes_images,
+    differences,
+    names_with_maps,
+    no_channels,
+    sources,
+    trace_by,
+)
 from hookviz.atlas.shard_work import ShardWork, TallyShard
-from hookviz.atlas.sources import Source, sources
 from hookviz.atlas.tally import TOP, Tally
 from hookviz.capturing.batch_images import Images
 from hookviz.deprecated import renamed_keyword
@@ -148,7 +150,7 @@ def make_atlas(
         with PatchFile(part, table.channels * top) as cut:
             _cut(plan, tally, cut, progress)
             cut.keep()
-            for name, data in writing.files(plan, tally, cut, target.parent).items():
+            for name, data in atlas_files(plan, tally, cut, target.parent).items():
                 part.write(name, data)
         if overwrite and target.exists():
             _remove(target)
@@ -274,7 +276,7 @@ class _AtlasReporter:
         self._progress(AtlasProgress(self._cutting, *counts, per_second))
 
 
-_OURS = (writing.ABOUT, writing.NUMBERS, PATCHES, *LEFTOVERS)
+_OURS = (ABOUT, NUMBERS, PATCHES, *LEFTOVERS)
 
 
 def _check_all_ours(target: Path) -> None:

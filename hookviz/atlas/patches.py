@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.atlas import reading_ahead
-from hookviz.atlas.channel_table import ChannelTable, LayerChannels
-from hookviz.atlas.plan import Plan
+from hookviz.atlas.plan import ChannelTable, LayerChannels, Plan
 from hookviz.atlas.tally import NOBODY, Tally
+from hookviz.capturing.image_shards import READ_THREADS, map_in_order, read_input, read_pixels
 from hookviz.errors import HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import Fields, receptive_fields
 from hookviz.images.crop_geometry import crop_axes, crop_between
@@ -231,7 +230,7 @@ def cut_images(plan: Plan, tally: Tally, after: int) -> Iterator[CutImage]:
     """Cut the patches of each winning image in order, from index `after` on."""
     cutter = Cutter(plan, tally)
     rest = [index for index in cutter.entries if index >= after]
-    yield from reading_ahead.in_order(cutter, rest, 2 * reading_ahead.THREADS)
+    yield from map_in_order(cutter, rest, 2 * READ_THREADS)
 
 
 class Cutter:
@@ -287,9 +286,9 @@ class Cutter:
         """
         plan = self._plan
         image, steps = plan.sources[index].image, plan.model.preprocess
-        source = reading_ahead.read_pixels(plan.model, image)
+        source = read_pixels(plan.model, image)
         if not isinstance(source, InputImage) or not isinstance(steps, Preprocess) or steps.frames:
-            picture, model_input, digest = reading_ahead.read(plan.model, source, plan.size)
+            picture, model_input, digest = read_input(plan.model, source, plan.size)
             return picture, model_input.crop, tuple(model_input.tensor.shape[1:]), digest
         side = steps.crop if plan.size is None else plan.size
         crop = crop_between(*crop_axes(source, steps, side))

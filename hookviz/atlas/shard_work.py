@@ -4,14 +4,16 @@ A shard brings its images, and the work knows the model alone: a million images 
 every worker. Tallies of shards are joined by `Tally.merge`, in the order of the shards.
 
 A `BatchedPass` runs several images through a network at once. Every layer is reduced in its hook,
-so that memory is that of the bare pass. A map's cell is looked for only where its value exceeds the
-channel's floor.
+so that memory is that of the bare pass. On a CPU a map's cell is looked for only where its value
+exceeds the channel's floor. On a GPU the reductions of all layers are queued, and read once the
+pass has ended: no layer waits for the one before it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,13 +21,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.atlas import reading_ahead
-from hookviz.atlas.channel_table import ChannelTable, LayerChannels
-from hookviz.atlas.plan import DTYPES, Plan
-from hookviz.atlas.reading_ahead import ReadyImage, UnreadableImage
+from hookviz.atlas.plan import DTYPES, ChannelTable, LayerChannels, Plan
 from hookviz.atlas.tally import LayerBatch, Tally
-from hookviz.capturing.image_shards import needs_of
+from hookviz.capturing.image_shards import ReadyImage, UnreadableImage, needs_of, read_batches
 from hookviz.capturing.layer_trace import layer_trace
+from hookviz.capturing.storage import SAME, Storage
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks
@@ -88,7 +88,7 @@ class BatchedPass:
             NotByImageError: a layer puts out something else than a part for each image.
             ModelError: the network can't take the images.
         """
-        by_address: dict[str, LayerBatch] = {}
+        by_address: dict[str, LayerBatch | _QueuedBatch] = {}
         refused: list[NotByImageError] = []
         if len(images) > 1 and images.ndim == 4:
             images = images.contiguous(memory_format=torch.channels_last)
@@ -103,14 +103,18 @@ class BatchedPass:
                 except NotByImageError as error:
                     refused.append(error)
                     raise hooks.StopForward from error
-                by_address[layer.address] = reduced(maps, exceeding[layer.rows], layer.first)
+                by_address[layer.address] = (
+                    reduced(maps, exceeding[layer.rows], layer.first)
+                    if maps.device.type == "cpu" or not maps.numel()
+                    else queue_reductions(maps, layer.first)
+                )
 
         names = {layer.name for layer in self.table.layers}
         with private_replica(self.model) as replica, hooks.observe(replica, names, see):
             forward_pass(self.model, replica, images)
         if refused:
             raise refused[0]
-        return tuple(by_address.values())
+        return read_queued(by_address.values(), exceeding)
 
     def keeps_images_apart(self, images: Tensor) -> bool:
         """Return whether a batch gives its first and last image what passes of their own give them.
@@ -167,7 +171,7 @@ def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> Lay
     """Reduce maps, ``(N, C, rows, columns)``, to their maxima, sums and samples.
 
     Args:
-        maps: of any float type, on any device.
+        maps: of any float type, on the CPU.
         exceeding: the value above which a maximum's cell is wanted, ``(C,)``.
         first: row of the first of the channels among all.
     """
@@ -188,25 +192,101 @@ def reduced(maps: Tensor, exceeding: NDArray[np.float32], first: int = 0) -> Lay
     not_finite = torch.zeros(channels, dtype=torch.int64)
     if not sums.isfinite().all():  # NaN or infinity is somewhere in there, or the sum is too large
         finite = maps.isfinite()
-        not_finite = (~finite).sum((0, 2, 3)).cpu()
+        not_finite = (~finite).sum((0, 2, 3))
         sums = torch.where(finite, maps, 0).sum((2, 3), dtype=torch.float64)
         maps = torch.where(maps.isnan(), -torch.inf, maps)
         best, cells_of = _largest(maps)
-    wanted = best > torch.from_numpy(exceeding).to(best.device)
+    wanted = best > torch.from_numpy(exceeding)
     cells = np.full((images, channels, 2), -1, np.int32)
     image, channel = wanted.nonzero(as_tuple=True)
     if len(image):
-        at = image.cpu().numpy(), channel.cpu().numpy()
-        cells[at] = _first_cells(maps, cells_of, image, channel).cpu().numpy()
+        at = image.numpy(), channel.numpy()
+        cells[at] = _first_cells(maps, cells_of, image, channel).numpy()
     return LayerBatch(
         first,
-        best.cpu().numpy(),
+        best.numpy(),
         cells,
-        sums.double().cpu().numpy(),
+        sums.double().numpy(),
         rows * columns,
         not_finite.numpy(),
-        _sample(maps).transpose(0, 1).reshape(channels, -1).cpu().numpy(),
+        _sample(maps).transpose(0, 1).reshape(channels, -1).numpy(),
     )
+
+
+class _QueuedBatch(NamedTuple):
+    """Reductions of one layer for N images on a GPU, which need not be computed yet.
+
+    Attributes:
+        first: row of its first channel among all.
+        columns: of a map.
+        numbers: how many values each map has.
+        best: largest value of each map, float32 ``(N, C)``.
+        cells: the first cell that has it, counted row by row, ``(N, C)``.
+        sums: of finite values, ``(N, C)``.
+        not_finite: number of NaNs and infinite values, ``(C,)``.
+        sample: as `LayerBatch.sample`.
+    """
+
+    first: int
+    columns: int
+    numbers: int
+    best: Tensor
+    cells: Tensor
+    sums: Tensor
+    not_finite: Tensor
+    sample: Tensor
+
+
+def queue_reductions(maps: Tensor, first: int = 0) -> _QueuedBatch:
+    """Reduce maps, ``(N, C, rows, columns)``, as `reduced` does, without a wait for the device."""
+    finite = maps.isfinite()
+    exact = torch.float32 if maps.device.type == "mps" else torch.float64  # the most that it has
+    sums = torch.where(finite, maps, 0).sum((2, 3), dtype=exact)
+    maps = torch.where(maps.isnan(), -torch.inf, maps)
+    best, cells = maps.flatten(2).max(2)  # the first of equal ones
+    return _QueuedBatch(
+        first,
+        maps.shape[3],
+        maps.shape[2] * maps.shape[3],
+        best.float(),
+        cells,
+        sums,
+        (~finite).sum((0, 2, 3)),
+        _sample(maps).transpose(0, 1).reshape(maps.shape[1], -1),
+    )
+
+
+def read_queued(
+    batches: Iterable[LayerBatch | _QueuedBatch], exceeding: NDArray[np.float32]
+) -> tuple[LayerBatch, ...]:
+    """Copy queued reductions to the host, all at once, and leave the others as they are.
+
+    Args:
+        batches: of the layers of a pass.
+        exceeding: for each of all channels, the value above which a maximum's cell is wanted.
+    """
+    batches = list(batches)
+    queued = [each for each in batches if isinstance(each, _QueuedBatch)]
+    host = iter(Storage(dtype=SAME).keep(tensor for each in queued for tensor in each[3:]))
+
+    def as_read(batch: LayerBatch | _QueuedBatch) -> LayerBatch:
+        if isinstance(batch, LayerBatch):
+            return batch
+        best, flat, sums, not_finite, sample = (next(host).numpy() for _ in batch[3:])
+        cells = np.stack(np.divmod(flat, batch.columns), -1).astype(np.int32)
+        rows = slice(batch.first, batch.first + best.shape[1])
+        cells[best <= exceeding[rows]] = -1
+        return LayerBatch(
+            batch.first,
+            best,
+            cells,
+            sums.astype(np.float64),
+            batch.numbers,
+            not_finite,
+            sample,
+        )
+
+    return tuple(map(as_read, batches))
 
 
 def _largest(maps: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -216,7 +296,7 @@ def _largest(maps: Tensor) -> tuple[Tensor, Tensor | None]:
     maps would tell. With channels last in memory a pooling over the whole map tells both as fast as
     memory can be read, where `amax` takes up to ten times as long, by how many channels there are.
     """
-    if maps.device.type != "cpu" or maps.stride(1) != 1 or not maps.is_floating_point():
+    if maps.stride(1) != 1 or not maps.is_floating_point():
         return maps.amax((2, 3)).float(), None
     best, cells = F.max_pool2d(maps, maps.shape[2:], return_indices=True)
     return best.flatten(1).float(), cells.flatten(1)
@@ -307,9 +387,7 @@ class ShardWork:
         tally = Tally.empty(self._table.channels, self._top, self._classes, shard.floor)
         local = range(len(shard.images))
         done = 0
-        for together in reading_ahead.batches(
-            self._model, shard.images, local, self._batch, self._size
-        ):
+        for together in read_batches(self._model, shard.images, local, self._batch, self._size):
             for image in together:
                 if isinstance(image, UnreadableImage):
                     tally.leave_out(shard.indices[image.index], image.reason)

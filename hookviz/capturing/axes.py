@@ -6,7 +6,7 @@
    other, which tells them apart. An axis that keeps its length is channels; one of all cells, or of
    rows and columns behind each other, is told by the maps that it is made of.
 3. Prove what is still open, such as tokens and windows, and what a network puts out that takes one
-   size alone, by changing cells of known maps: `hookviz.capturing.moving`. The rest is no map.
+   size alone: `hookviz.capturing.layout_probe` changes cells of known maps. The rest is no map.
 
 >>> calls = arranged(model, (3, 224, 224), calls)  # doctest: +SKIP
 """
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 
-from hookviz.capturing.moving import Found, Place, proven
+from hookviz.capturing.layout_probe import Found, Place, proven
 from hookviz.capturing.returned_call import Path, ReturnedCall, Shape
 from hookviz.hooking import hooks
 from hookviz.hooking.modules import named_modules

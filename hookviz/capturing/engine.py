@@ -10,10 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hookviz.capturing.batch import AT_ONCE, capture_images
+from hookviz.capturing.batch import AT_ONCE, CaptureBatch, capture_images
 from hookviz.capturing.batch_images import images_of, is_batch
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.captured_batch import CaptureBatch
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import (

@@ -7,9 +7,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from typing import Any, NoReturn, overload
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -17,11 +19,19 @@ from hookviz.capturing import engine as capturing
 from hookviz.capturing import inputs
 from hookviz.capturing.batch_images import Images, name_images
 from hookviz.capturing.feature_vectors import POOLS, Features, vector
-from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of, outcome_of_each
+from hookviz.capturing.image_shards import (
+    ImageShard,
+    ReadyImage,
+    image_shards,
+    needs_of,
+    outcome_of_each,
+    read_batches,
+)
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.engines.engine import Engine, Needs, ReportImages, engine_of
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
+from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.hooking.selection import Layers, select, several
 from hookviz.images.files import is_url
@@ -30,7 +40,11 @@ from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
 from hookviz.types import Model, Preprocess, Progress, ignore
 
-_SHARD = 16  # images that a worker of an engine takes at once
+_Vectors = dict[int, tuple[NDArray[np.float32], ...]]
+"""Vectors of images, one a layer, by the image's place in its shard."""
+
+_SHARD = 32  # images that a worker of an engine takes at once, and a GPU in one pass
+_NEAR = 1e-3  # of the largest number: a vector from a batch that is further away is of the batch
 
 
 @overload
@@ -255,12 +269,16 @@ def _check_length(
 class VectorWork:
     """Worker that makes a vector of each image and layer, or says why an image has none.
 
+    On a GPU images go through in batches, read ahead in threads. A network that mixes the images
+    of a batch, or takes no batch, gets them one by one, as every network on a CPU does.
+
     Attributes:
         model: from `load_model` or `wrap`.
-        layers: whose output; empty where no image has told which layer is the last.
+        layers: names of the layers; empty to use each image's last layer with maps.
         pool: one of `POOLS`.
         size: side of the inputs in pixels, in place of the model's own.
         whole: take in the whole images instead of their centre crops.
+        in_batches: whether a shard's images share a pass; by default unless on a CPU.
         needs: what it needs where it runs.
     """
 
@@ -269,6 +287,7 @@ class VectorWork:
     pool: str
     size: int | None
     whole: bool = False
+    in_batches: bool | None = None
     needs: Needs = field(default_factory=Needs)
 
     def names(self, shard: ImageShard) -> tuple[str, ...]:
@@ -279,11 +298,65 @@ class VectorWork:
         self, shard: ImageShard, report: ReportImages
     ) -> dict[str, tuple[NDArray[np.float32], ...] | HookVizError]:
         """Return each image's vectors, one a layer, or why there are none, by its name."""
-        return outcome_of_each(shard, report, self._vectors)
+        in_batches = self.in_batches
+        if in_batches is None:
+            in_batches = device_and_dtype(self.model.network)[0].type != "cpu"
+        ready = self._in_batches(shard) if in_batches and self.layers else {}
+        return outcome_of_each(
+            shard,
+            report,
+            lambda place, image, reporter: ready.get(place) or self._vectors(image, reporter),
+        )
 
-    def _vectors(
-        self, _place: int, image: Any, reporter: ProgressReporter
-    ) -> tuple[NDArray[np.float32], ...]:
+    def _in_batches(self, shard: ImageShard) -> _Vectors:
+        """Return vectors by the image's place in the shard; without those that need a pass alone.
+
+        One image of the first batch is run alone as well: where it has other vectors there, the
+        network mixes images, and no batch's vectors are returned.
+        """
+        everything = range(len(shard.images))
+        (read,) = read_batches(
+            self.model, shard.images, everything, len(everything), self.size, whole=self.whole
+        )
+        ready = [image for image in read if isinstance(image, ReadyImage)]
+        vectors: _Vectors = {}
+        for _, group in groupby(ready, key=lambda image: image.tensor.shape):
+            of_group = self._of_group(list(group))
+            if of_group and not vectors and not self._keeps_apart(shard, of_group):
+                return {}
+            vectors |= of_group
+        return vectors
+
+    def _of_group(self, group: list[ReadyImage]) -> _Vectors:
+        """Run images of one shape in one pass."""
+        if len(group) == 1:
+            return {}
+        try:
+            captured = capturing.capture(
+                self.model,
+                torch.cat([image.tensor for image in group]),
+                self.layers,
+                logits=False,
+            )
+            return {
+                image.index: tuple(
+                    vector(capture.calls(layer)[0], self.pool) for layer in self.layers
+                )
+                for image, capture in zip(group, captured, strict=True)
+            }
+        except HookVizError:  # each by itself then says what is wrong with which
+            return {}
+
+    def _keeps_apart(self, shard: ImageShard, vectors: _Vectors) -> bool:
+        """Return whether an image of a batch has the vectors that it has alone."""
+        place = min(vectors)
+        alone = self._vectors(shard.images[place], ProgressReporter(ignore))
+        return all(
+            np.allclose(one, other, rtol=0, atol=_NEAR * np.abs(one).max(), equal_nan=True)
+            for one, other in zip(alone, vectors[place], strict=True)
+        )
+
+    def _vectors(self, image: Any, reporter: ProgressReporter) -> tuple[NDArray[np.float32], ...]:
         model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
         shape = model_input.tensor.shape
         layers = self.layers or (_usual_layer(self.model, tuple(shape[1:])),)

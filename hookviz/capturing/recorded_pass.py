@@ -13,7 +13,7 @@ from hookviz.capturing.layer_trace import LayerTrace
 from hookviz.capturing.layers import conv_names, quiet_names
 from hookviz.capturing.layouts import is_unbatched
 from hookviz.capturing.storage import HOST, Storage
-from hookviz.capturing.unsupported_outputs import meta_output_error
+from hookviz.capturing.wanted_layers import meta_output_error
 from hookviz.capturing.watched_pass import FirstLook
 from hookviz.errors import HookVizError, ModelError
 from hookviz.hooking import hooks

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image
 
 from hookviz.atlas.atlas import Atlas, TopActivation
-from hookviz.atlas.reading import PHOTOGRAPH
+from hookviz.atlas.files import PHOTOGRAPH
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.engine import capture
 from hookviz.classroom.question import Riddle, check_answers, one_line

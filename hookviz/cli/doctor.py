@@ -125,6 +125,7 @@ def devices() -> Iterator[Finding]:
 def settings() -> Iterator[Finding]:
     """Find what the ``HOOKVIZ_*`` variables say, and whether there is the memory they allow."""
     from hookviz.machine.memory import MEGABYTE
+    from hookviz.models.loading import find_device
     from hookviz.settings import read_settings
 
     try:
@@ -134,6 +135,11 @@ def settings() -> Iterator[Finding]:
         chosen = read_settings({})
         advice = "Correct the variable or unset it; docs/settings.md lists them."
         yield Finding("settings", "problem", _words(error), advice)
+    try:
+        find_device(chosen.device)
+    except HookVizError as error:
+        advice = "The app computes on the CPU; set HOOKVIZ_DEVICE to one that is there."
+        yield Finding("HOOKVIZ_DEVICE", "warning", _words(error), advice)
     total = _memory_bytes()
     if total is None:
         yield Finding("memory", "ok", "this system does not say how much there is")

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from hookviz.atlas.reading import read_atlas
+from hookviz.atlas.files import read_atlas
 from hookviz.capturing.engine import capture
 from hookviz.cli.input_files import file_ending_in
 from hookviz.cli.options import input_options, layer_names, load, model_options, out_option

@@ -257,6 +257,7 @@ def _by_code(number: int, port: int) -> str:
     "--atlas", metavar="FILE", multiple=True, help="An atlas to show with its network; several do."
 )
 @click.option("--lessons", metavar="FOLDER", help="Lessons of your own to show after ours.")
+@click.option("--device", help="What networks compute on: cpu, cuda, cuda:1, mps or auto.")
 @click.option(
     "--processes",
     type=click.IntRange(1, len(LETTERS)),  # each has one for the codes of its classes
@@ -273,6 +274,7 @@ def run(
     index: str | None,
     atlas: tuple[str, ...],
     lessons: str | None,
+    device: str | None,
     processes: int,
 ) -> None:
     """Start the app, by default at http://localhost:8501.
@@ -290,6 +292,9 @@ def run(
     On an address of this machine alone, the default, the scripts of lessons can be edited and run
     by whoever opens the page there. HOOKVIZ_CODE=0 keeps it from that. The page also lists the
     models in this machine's Hugging Face cache there, which HOOKVIZ_HUGGING_FACE=0 turns off.
+
+    With --device cuda the networks compute on a GPU; where there is none, on the CPU, and the log
+    says so.
 
     With --lessons everybody can learn with the lessons in that folder, a Markdown file each.
 
@@ -311,12 +316,13 @@ def run(
         environment["PYTHONPATH"] = os.pathsep.join(paths)
         _build_once(model, environment)
         environment["HOOKVIZ_MODEL"] = model
-    if index:
-        environment["HOOKVIZ_INDEX"] = str(_checked_index(index))
-    if atlas:
-        environment["HOOKVIZ_ATLAS"] = os.pathsep.join(map(_checked_atlas, atlas))
-    if lessons:
-        environment["HOOKVIZ_LESSONS"] = _checked_lessons(lessons)
+    chosen = {
+        "HOOKVIZ_INDEX": index and str(_checked_index(index)),
+        "HOOKVIZ_ATLAS": os.pathsep.join(map(_checked_atlas, atlas)),
+        "HOOKVIZ_LESSONS": lessons and _checked_lessons(lessons),
+        "HOOKVIZ_DEVICE": device,
+    }
+    environment |= {name: value for name, value in chosen.items() if value}
     if processes == 1 and _is_for_one_person(address, environment):
         environment.setdefault("HOOKVIZ_CODE", "1")
         environment.setdefault("HOOKVIZ_HUGGING_FACE", "1")
@@ -393,7 +399,7 @@ def _checked_atlas(atlas: str) -> str:
     Raises:
         HookVizError: it is none; else the page would leave it out without a word.
     """
-    from hookviz.atlas.reading import read_atlas  # noqa: PLC0415 - needs torch, few have an atlas
+    from hookviz.atlas.files import read_atlas  # noqa: PLC0415 - needs torch, few have an atlas
 
     path = path_of(atlas).absolute()
     read_atlas(path)

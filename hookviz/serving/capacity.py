@@ -151,6 +151,7 @@ def metrics() -> "Metrics | None":
     if not settings().metrics_port:
         return None
     # Its library takes a tenth of a second to import.
+    from hookviz.serving.device import gpu_bytes  # noqa: PLC0415
     from hookviz.serving.metrics import Metrics  # noqa: PLC0415
 
     return Metrics(
@@ -162,6 +163,8 @@ def metrics() -> "Metrics | None":
             "cache_limit_bytes": ("Most that may be kept.", lambda: activation_budget().limit),
             "model_bytes": ("Models that are loaded.", lambda: model_pool().used),
             "model_limit_bytes": ("Most that may be loaded.", lambda: model_pool().limit),
+            "gpu_bytes": ("The GPU's memory that is reserved.", lambda: gpu_bytes()[0]),
+            "gpu_limit_bytes": ("What of it may be reserved.", lambda: gpu_bytes()[1]),
             "memory_used_bytes": ("What counts against the limit.", own_memory().used),
             "memory_limit_bytes": ("What may be used.", lambda: own_memory().limit),
         }

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.unsupported_outputs import meta_output_error
+from hookviz.capturing.wanted_layers import meta_output_error
 from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scores.scoring import scores_in
 from hookviz.language.saying import mark, say, say_count

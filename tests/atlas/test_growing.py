@@ -9,9 +9,10 @@ from PIL import Image
 from torch import nn
 
 import hookviz
-from hookviz.atlas import growing, reading_ahead
+from hookviz.atlas import growing
 from hookviz.atlas.atlas import Atlas
 from hookviz.atlas.growing import GrowingAtlas
+from hookviz.capturing.image_shards import READ_THREADS
 from hookviz.errors import HookVizError, ModelError
 from hookviz.settings import settings
 from hookviz.types import Model
@@ -65,7 +66,7 @@ def test_it_is_the_atlas_of_the_same_files_in_a_folder(
 def test_broken_files_are_named_and_counted_and_the_rest_goes_on(
     tiny: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    large = settings().max_pixels // reading_ahead.THREADS + 1
+    large = settings().max_pixels // READ_THREADS + 1
     bomb = io.BytesIO()
     Image.new("1", (large // 1000 + 1, 1000)).save(bomb, "PNG")
     sound = encoded(picture(1))

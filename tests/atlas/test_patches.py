@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from hookviz.atlas.channel_table import ChannelTable, LayerChannels, channel_table
 from hookviz.atlas.patches import Box, Original, PatchFields, boxes_in_original, decode_patch
+from hookviz.atlas.plan import ChannelTable, LayerChannels, channel_table
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import HookVizError
 from hookviz.types import LAST, Crop, Layout, Model, Pixels

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.atlas.channel_table import channel_table, table_by
-from hookviz.atlas.plan import Plan
-from hookviz.atlas.shard_work import BatchedPass, NotByImageError, ShardWork, TallyShard, reduced
-from hookviz.atlas.sources import sources
-from hookviz.atlas.tally import SUMS, Tally
+from hookviz.atlas.plan import Plan, channel_table, sources, table_by
+from hookviz.atlas.shard_work import (
+    BatchedPass,
+    NotByImageError,
+    ShardWork,
+    TallyShard,
+    queue_reductions,
+    read_queued,
+    reduced,
+)
+from hookviz.atlas.tally import SUMS, LayerBatch, Tally
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.types import Model
 from tests.atlas.folders import Folding, Mixing, save_folder
@@ -36,9 +43,18 @@ def nowhere(passes: BatchedPass) -> np.ndarray:
     return np.full(passes.table.channels, -np.inf, np.float32)
 
 
+def queued(maps: Tensor, exceeding: np.ndarray) -> LayerBatch:
+    """What a GPU computes, here on the CPU."""
+    (layer,) = read_queued([queue_reductions(maps)], exceeding)
+    return layer
+
+
+@pytest.mark.parametrize("reduce", [reduced, queued])
 @pytest.mark.parametrize("images", [1, 2, 7])
 @pytest.mark.parametrize("memory", ["rows of channels", "channels last", "tokens", "no first row"])
-def test_a_layer_is_reduced_to_what_a_loop_over_its_maps_finds(images: int, memory: str) -> None:
+def test_a_layer_is_reduced_to_what_a_loop_over_its_maps_finds(
+    images: int, memory: str, reduce: Callable[[Tensor, np.ndarray], LayerBatch]
+) -> None:
     """Few different values, so that most largest ones are there several times."""
     generator = torch.Generator().manual_seed(images)
     maps = torch.randint(-3, 4, (images, 5, 6, 4), generator=generator).float()
@@ -52,7 +68,7 @@ def test_a_layer_is_reduced_to_what_a_loop_over_its_maps_finds(images: int, memo
     elif memory == "no first row":
         maps = torch.cat([torch.zeros(images, 5, 1, 4), maps], 2)[:, :, 1:]
     exceeding = np.array([2, -np.inf, -np.inf, -np.inf, -np.inf], np.float32)
-    layer = reduced(maps, exceeding)
+    layer = reduce(maps, exceeding)
     samples: list[list[float]] = [[] for _ in range(5)]
     not_finite = [0] * 5
     for image, channel in np.ndindex(images, 5):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.profiler import profile
 from torchvision import models
 
@@ -194,3 +194,34 @@ def test_all_layers_come_of_one_pass_which_ends_at_the_last_of_them(tiny: Model)
     counts = {event.key: event.count for event in run.key_averages()}
     assert counts["aten::conv2d"] == 2  # and not 4
     assert "aten::linear" not in counts
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_images_of_a_batch_have_the_vectors_that_they_have_alone(
+    tmp_path: Path, mixes: bool
+) -> None:
+    """Also where a batch norm takes its statistics from the batch, so that it is not used."""
+    norm = nn.BatchNorm2d(4, track_running_stats=not mixes)
+    conv = nn.Conv2d(3, 4, 3)
+    model = hookviz.wrap(nn.Sequential(conv, norm, nn.ReLU()).eval())
+    (tmp_path / "broken.png").write_bytes(encoded(picture())[:60])
+    images: dict[str, Any] = {f"{seed}": random_input(seed) for seed in range(5)}
+    images |= {"broken": tmp_path / "broken.png", "wide": torch.rand(1, 3, 16, 40)}
+    (shard,) = image_shards(images.items(), 16)
+    sizes: list[int] = []
+    conv.register_forward_hook(lambda *call: sizes.append(len(call[2])))
+
+    def vectors(*, in_batches: bool) -> dict[str, Any]:
+        sizes.clear()
+        work = VectorWork(model, ("0", "2"), "mean", None, in_batches=in_batches)
+        return work(shard, lambda done, left_out: None)
+
+    one_by_one = vectors(in_batches=False)
+    assert set(sizes) == {1}
+    together = vectors(in_batches=True)
+    assert sizes.count(1) == (7 if mixes else 2)  # the proof, and the image of another shape
+    assert max(sizes) == 5
+    assert str(together.pop("broken")) == str(one_by_one.pop("broken"))
+    for name, expected in one_by_one.items():
+        for found, alone in zip(together[name], expected, strict=True):
+            np.testing.assert_allclose(found, alone, rtol=1e-5, atol=1e-6)

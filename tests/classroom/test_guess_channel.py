@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import hookviz
-from hookviz.atlas.reading import FOLDER, PHOTOGRAPH
+from hookviz.atlas.files import FOLDER, PHOTOGRAPH
 from hookviz.capturing.inputs import prepare
 from hookviz.classroom.guess_channel import (
     NAMES,

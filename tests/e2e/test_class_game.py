@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import hookviz
-from hookviz.atlas.reading import FOLDER
+from hookviz.atlas.files import FOLDER
 from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.language.speaking import speaking

@@ -8,7 +8,7 @@ import pytest
 
 import hookviz
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.explorer.drawn import drawn
 from hookviz.explorer.excites import (
     PatchTiles,

@@ -13,7 +13,7 @@ from matplotlib import colormaps
 from PIL import Image
 
 import hookviz
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.explorer.layer_choices import layer_tree

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import hookviz
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.errors import HookVizError
 from hookviz.explorer.question import Answer
 from hookviz.explorer.subject import Subject

@@ -19,6 +19,7 @@ from hookviz.explaining.attribution.gradients import INPUT, GradientPass, no_gra
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.hooking.device import device_and_dtype
 from hookviz.hooking.forward_pass import ProgressReporter, private_replica
+from hookviz.machine.memory import is_short_of_memory
 from hookviz.types import Model, ModelInput, Progress
 
 _SLACK = 4  # times the tolerance, as the largest difference over a whole map counts
@@ -163,7 +164,8 @@ def _iter_batches(
         except ModelError as error:
             if len(images) == 1 or reporter.was_ended_by(error):
                 raise
-            rows = 1  # made for fewer; what else is wrong shows with one, too
+            # One alone shows what else is wrong.
+            rows = len(images) // 2 if is_short_of_memory(error) else 1
             continue
         if len(images) > 1 and not checked:
             checked = True

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.unsupported_outputs import check_can_intervene, meta_output_error
+from hookviz.capturing.wanted_layers import check_can_intervene, meta_output_error
 from hookviz.drawing.grid import Grid, grid_of_any
 from hookviz.errors import HookVizError, ModelError, UnknownLayerError
 from hookviz.explaining.attribution.target import (

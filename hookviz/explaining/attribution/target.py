@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.unsupported_outputs import check_can_intervene, no_cells_error
+from hookviz.capturing.wanted_layers import check_can_intervene, no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.language.saying import mark, say
 from hookviz.types import Model, ModelInput

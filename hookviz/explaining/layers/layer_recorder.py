@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.capturing.unsupported_outputs import no_cells_error
+from hookviz.capturing.wanted_layers import no_cells_error
 from hookviz.errors import ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layers.layer_call import (
     CONVOLUTIONS,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.unsupported_outputs import no_cells_error
+from hookviz.capturing.wanted_layers import no_cells_error
 from hookviz.errors import ModelError
 from hookviz.explaining.attention.weights import attending_layers, no_attention_error
 from hookviz.explaining.attribution.batched_passes import progress_of_part

@@ -23,8 +23,7 @@ from torch import Tensor, nn
 from hookviz import markup
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
-from hookviz.capturing.unsupported_outputs import check_can_intervene
-from hookviz.capturing.wanted_layers import layers_by_selector, wanted_layers
+from hookviz.capturing.wanted_layers import check_can_intervene, layers_by_selector, wanted_layers
 from hookviz.drawing.comparison_pages import heads_figure, patching_figure
 from hookviz.drawing.figures import figure_file
 from hookviz.errors import ModelError, SettingError, one_of
@@ -68,8 +67,8 @@ class PatchRow(NamedTuple):
 class Patching:
     """Shares of a target's difference between two images, that parts of a network bring back.
 
-    1 is the target of the clean image, 0 that of the corrupted one; a part can bring
-    back more than all of it, or less than nothing.
+    1 is the target of the clean image, 0 that of the corrupted one; a part can bring back more than
+    all of it, or less than nothing.
 
     Attributes:
         model: the network's title.

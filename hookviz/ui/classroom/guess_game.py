@@ -8,7 +8,7 @@ from typing import TypeVar
 import streamlit as st
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.reading import PHOTOGRAPH, atlas_of, known_atlases
+from hookviz.atlas.files import PHOTOGRAPH, atlas_of, known_atlases
 from hookviz.classroom.guess_channel import (
     Found,
     find_channel,

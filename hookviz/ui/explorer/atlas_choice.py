@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 import streamlit as st
 
 from hookviz.atlas.atlas import Atlas, AtlasImage
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.session_atlases import SessionAtlases

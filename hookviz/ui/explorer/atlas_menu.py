@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.language.saying import say, say_count
 from hookviz.serving.session_atlases import MOST, BuildStatus
 from hookviz.settings import settings

@@ -1,11 +1,11 @@
-"""Answer one question of a session's explorer in threads, and tell what comes of it as messages.
+"""Answer one question of a session's explorer in threads, as messages to its client.
 
-What is kept is answered at once (`ExplorerAnswer.from_cache`), by whichever thread is free. What
-has to be computed takes a turn, and is told on its way (`ExplorerAnswer.compute`). It ends at its
-next word about how far it is where nobody waits for it any more.
+1. `ExplorerAnswer.cached_or_none` answers from the caches, in whichever thread is free.
+2. `ExplorerAnswer.compute` takes turns for its passes, and sends progress. It stops at its next
+   progress message once the client has gone.
 
-The question ``lens`` asks what a lens shows of the image and network on the screen, small. What
-takes longer than a moment is not waited for: a sample's picture stands in its place.
+The question ``lens`` asks for a small picture of a lens's result on the image and network on the
+screen. A lens that computes for longer than `LENS_MAX_S` shows a sample's picture instead.
 """
 
 import logging
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
@@ -69,15 +69,11 @@ LENS_MAX_S = 2.0
 """Seconds for which a lens may compute for its small picture, its waits for others aside."""
 
 
-class _MustComputeError(BaseException):
-    """Ends an answer out of what is kept; no handler of errors on its way catches it."""
-
-
 class ExplorerAnswer:
-    """Answer to one question, on its way.
+    """Answer to one question, as it is computed.
 
     Attributes:
-        is_gone: whether whoever asked has gone; set in whatever thread.
+        is_gone: whether the client has gone; any thread may set it.
     """
 
     def __init__(
@@ -90,15 +86,15 @@ class ExplorerAnswer:
         language: str,
         tell: Callable[[Message], None],
     ) -> None:
-        """Answer nothing yet.
+        """Prepare the answer.
 
         Args:
-            offer: whose question it is.
-            scene: what it is about.
-            view: what is chosen.
-            question: what is asked.
-            language: in which it is answered.
-            tell: gets the messages of `compute`, in its thread.
+            offer: the session's right to ask.
+            scene: the network and image.
+            view: the layer, channel and settings chosen.
+            question: the question.
+            language: of the answer's sentences.
+            tell: called with the messages of `compute`, in its thread.
         """
         self._offer, self._scene = offer, scene
         self._view, self._question, self._language = view, question, language
@@ -108,12 +104,12 @@ class ExplorerAnswer:
         self._computes = False
         self.is_gone = False
 
-    def from_cache(self) -> Message | None:
-        """Return the last message, where nothing has to be computed for it; else None."""
-        return self._answered(_no_turn)
+    def cached_or_none(self) -> Message | None:
+        """Answer from the caches; None where a network has to be loaded or run."""
+        return self._answered(_refuse_turn)
 
     def compute(self) -> None:
-        """Tell of the answer until the last message, waiting for turns."""
+        """Send the messages of the answer up to its last, waiting for turns."""
         self._computes = True
         last = self._answered(self._take_turn)
         seconds = time.monotonic() - self._started
@@ -134,7 +130,7 @@ class ExplorerAnswer:
         return name if name in QUESTIONS or name in _OF_PAGE else ""
 
     def _answered(self, take_turn: TakeTurnFor) -> Message | None:
-        """Return the last message; None where it has to be computed, or nobody waits."""
+        """Return the answer's last message; None where a turn is refused or the client left."""
         metrics = capacity.metrics()
         last: Message | None
         outcome = "refused"
@@ -153,9 +149,9 @@ class ExplorerAnswer:
                     last, outcome = message("answer", facts, data), "answered"
                 else:  # another one by the same name
                     last = shows_another()
-        except _MustComputeError:
-            return None
         except Cancelled:
+            if not self._computes:
+                return None
             outcome = "stopped"
             last = self._end()
         except HookVizError as error:
@@ -186,7 +182,7 @@ class ExplorerAnswer:
 
     def _report(self, partial: Answer) -> None:
         if not self._computes:
-            raise _MustComputeError
+            raise Cancelled
         self._check()
         self._tell(message("partial", *partial))
 
@@ -224,10 +220,10 @@ class ExplorerAnswer:
             yield WatchedRun(slot, self._check, report, on_position)
 
     def _model(self) -> AbstractContextManager[Model]:
-        """Hold the network; where that takes long, it has to be computed."""
+        """Hold the network; `cached_or_none` does not wait for its loading."""
         if self._computes:
             return use_model(self._scene.choice, self._while_loading, self._tell_of_loading)
-        return use_model(self._scene.choice, _must_compute, _must_compute)
+        return use_model(self._scene.choice, _refuse_turn, _refuse_turn)
 
     @contextmanager
     def _while_loading(self) -> Iterator[None]:
@@ -250,12 +246,8 @@ class ExplorerAnswer:
 _OF_MODEL = {"capture", "fields", "previews"}  # kinds of turns whose label is the network's title
 
 
-def _no_turn(*_asked: object) -> AbstractContextManager[Run]:
-    raise _MustComputeError
-
-
-def _must_compute() -> AbstractContextManager[None]:
-    raise _MustComputeError
+def _refuse_turn(*_asked: object) -> NoReturn:
+    raise Cancelled
 
 
 def subject_of(scene: Scene, model: Model, take_turn: TakeTurnFor) -> Subject:
@@ -269,7 +261,7 @@ def _pinned(scene: Scene, pinned: PinnedScene, take_turn: TakeTurnFor) -> Pinned
         choice, model_input = pinned.choice, pinned.model_input
         if choice is None or model_input is None:
             raise HookVizError(pinned.error)
-        waits = (_must_compute, _must_compute) if take_turn is _no_turn else ()
+        waits = (take_turn, take_turn) if take_turn is _refuse_turn else ()
         with use_model(choice, *waits) as model:
             if model.digest != pinned.model_digest:
                 raise HookVizError(say("The network of A is another one now: pin it again."))
@@ -299,10 +291,6 @@ def _status(error: HookVizError) -> int:
     return next((status for kind, status in kinds.items() if isinstance(error, kind)), 422)
 
 
-class _TooDearError(BaseException):
-    """Ends a run that takes longer; no handler of errors on its way catches it."""
-
-
 def answer_lens(subject: Subject, _view: View, facts: Mapping[str, Any], _report: Report) -> Answer:
     """Return the small answer of the lens that ``lens`` names: a picture, or rows of a table.
 
@@ -327,7 +315,7 @@ def _computed(lens: Lens, asked: Subject) -> SmallAnswer:
 
         def progress(_share: float) -> None:
             if time.thread_time() > until:
-                raise _TooDearError
+                raise Cancelled
 
         subject = LensSubject(
             asked.model,
@@ -338,7 +326,11 @@ def _computed(lens: Lens, asked: Subject) -> SmallAnswer:
         )
         try:
             return small_answer(lens, subject)
-        except (_TooDearError, HookVizError):
+        except HookVizError:
+            return answer_of_sample(lens)
+        except Cancelled:
+            if time.thread_time() <= until:  # the client has gone
+                raise
             return answer_of_sample(lens)
 
 

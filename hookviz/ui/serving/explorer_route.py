@@ -139,7 +139,7 @@ class ExplorerQuestions:
             tell=outbox.put,
         )
         try:
-            quick = loop.run_in_executor(self._quick, answering.from_cache)
+            quick = loop.run_in_executor(self._quick, answering.cached_or_none)
             last = await _unless_gone(quick, incoming)
             if last is None:
                 self._compute(_Begun(offer, answering, outbox))

@@ -31,6 +31,7 @@ from hookviz.models import loading, user_models
 from hookviz.models.checkpoints.guards import MOST_DESCRIPTION
 from hookviz.reader import wall
 from hookviz.serving import capacity, out_of_memory
+from hookviz.serving.device import serving_device
 from hookviz.serving.memory_reservations import MemoryNeed, loading_need
 from hookviz.serving.time_limit import TimeLimit
 from hookviz.settings import settings
@@ -123,7 +124,7 @@ def _use_whole(
         return
     key: tuple[str, ...] = (spec.name, choice.weights)
     weights = "pretrained" if user_models.is_own(spec) else choice.weights
-    load = partial(loading.load_model, spec.name, weights)
+    load = partial(loading.load_model, spec.name, weights, device=serving_device())
     if choice.checkpoint is not None:
         labels = choice.labels.getvalue() if choice.labels is not None else None
         key = (spec.name, _digest(choice.checkpoint), hashlib.sha256(labels or b"").hexdigest())
@@ -155,7 +156,9 @@ def _use_whole(
 
 
 def _load_checkpoint(file: UploadedFile, architecture: str, labels: bytes | None) -> Model:
-    return loading.load_checkpoint(architecture, file.getvalue(), file.name, labels=labels)
+    return loading.load_checkpoint(
+        architecture, file.getvalue(), file.name, labels=labels, device=serving_device()
+    )
 
 
 def _digest(file: UploadedFile) -> str:

@@ -235,3 +235,33 @@ def test_rounding_is_a_share_of_the_largest_number_in_the_networks_precision() -
     assert batch_tolerance(network.double(), values) == pytest.approx(4 * 256 * 2**-52)
     assert batch_tolerance(network.bfloat16(), values) == pytest.approx(4 * 0.02)
     assert batch_tolerance(network, values[2:]) == 0
+
+
+def test_a_batch_that_memory_is_short_for_is_halved() -> None:
+    """As a card's allocator says it, here of a pass over more than five images."""
+    sizes: list[int] = []
+
+    def allocate(_network: nn.Module, given: tuple[Tensor, ...]) -> None:
+        sizes.append(len(given[0]))
+        if len(given[0]) > 5:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+
+    network = seeded(Tiny)
+    images = torch.cat([random_input(seed) for seed in range(20)])
+    network.register_forward_pre_hook(allocate)
+    model = as_model(network)
+    batches = list(
+        iter_target_values(
+            model,
+            prepare(model, random_input(9)),
+            CLASS,
+            lambda start, stop: images[start:stop],
+            count=20,
+            progress=ignore,
+        )
+    )
+    found = torch.cat([batch.values for batch in batches])
+    expected = plainly(seeded(Tiny), images, CLASS)
+    torch.testing.assert_close(found, expected.double(), rtol=0, atol=1e-5)
+    assert {20, 10, 5} <= set(sizes)
+    assert sizes.count(1) < 5  # and not one by one

@@ -34,11 +34,11 @@ def test_what_is_kept_needs_no_turn_and_what_is_not_is_computed_in_one() -> None
     shown = scene(8)
     own, told = answering(shown, "tiles")
     with held_up():
-        assert own.from_cache() is None
+        assert own.cached_or_none() is None
     own.compute()
     assert told[-1].kind == "answer"
     with held_up():  # when nobody has a turn
-        again = answering(shown, "tiles")[0].from_cache()
+        again = answering(shown, "tiles")[0].cached_or_none()
     assert again is not None
     assert again.kind == "answer"
     assert again.packed[-100:] == told[-1].packed[-100:]  # the end of the picture
@@ -52,14 +52,14 @@ def test_a_network_that_the_process_let_go_of_is_loaded_in_a_thread_that_may_tak
         shown = replace(scene(9), choice=choice, model_digest=network.digest)
     capacity.model_pool().evict_unused()
     own, told = answering(shown, "layers")
-    assert own.from_cache() is None
+    assert own.cached_or_none() is None
     own.compute()
     assert [each.kind for each in told] == ["progress", "answer"]
     assert told[0].facts["says"] == "Loading ShapesNet"
     other, told = answering(replace(shown, model_digest="of before"), "layers")
     other.compute()  # of another network by the same name
     assert (told[-1].kind, told[-1].facts["status"]) == ("refused", 409)
-    assert answering(shown, "layers")[0].from_cache() is not None
+    assert answering(shown, "layers")[0].cached_or_none() is not None
 
 
 def test_who_waits_is_told_in_their_language_and_not_all_the_time(

@@ -13,7 +13,7 @@ from html import escape
 import streamlit as st
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.reading import PHOTOGRAPH, atlas_of
+from hookviz.atlas.files import PHOTOGRAPH, atlas_of
 from hookviz.errors import HookVizError
 from hookviz.explorer.excites import patches_of
 from hookviz.language.naming import class_label

@@ -1,6 +1,6 @@
 import pytest
 
-from hookviz.atlas.reading import atlas_of
+from hookviz.atlas.files import atlas_of
 from hookviz.lessons.part import LessonScene
 from hookviz.ui.lessons.parts.name_channel import GUESSES, PART, guesses_of, rounds_of, score
 from tests.ui.lessons.parts.scenes import cat, star, with_defaults

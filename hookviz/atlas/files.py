@@ -1,12 +1,13 @@
-"""Read an atlas from its folder, and trust nothing in it.
+"""Write the files of an atlas as docs/atlas.md describes them, and read them back.
 
-Nothing in it is executed, no name in it is opened, and every number is checked against the others
-before anything is looked up by it. The numbers take as much memory as their file; patches stay on
-the disk until they are looked at.
+A folder may come from anybody. Nothing in it is executed, no name in it is opened, and every number
+is checked against the others before it is used as an index. Patches stay on the disk until they are
+shown.
 
-`known_atlases` are those in the box, and those HookViz was started with.
+`known_atlases` are those that ship with HookViz, and those it was started with.
 """
 
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -18,14 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load
+from safetensors.numpy import load, save
 
 import hookviz
 from hookviz import shallow_json
 from hookviz.atlas.atlas import Atlas, AtlasImage
 from hookviz.atlas.part_folder import PATCHES
-from hookviz.atlas.tally import BINS, SMALLEST
-from hookviz.atlas.writing import ABOUT, CELLS, FORM, NUMBERS
+from hookviz.atlas.patches import CutPatches, PatchFields
+from hookviz.atlas.plan import Plan
+from hookviz.atlas.tally import BINS, SMALLEST, Tally
 from hookviz.errors import HookVizError, nearest_names, shorten
 from hookviz.machine.memory import MEGABYTE
 from hookviz.paths import fault_of, path_of
@@ -329,3 +331,128 @@ def _read(listed: str) -> tuple[Atlas, ...]:
         except HookVizError as error:
             _log.warning("An atlas is left out: %s", error)
     return tuple(atlases)
+
+
+FORM = 1
+"""Version of the file format; a reader takes those up to its own."""
+
+CELLS = "cells"
+"""Said of a layer's patches that are the cells' own places, and not what the cells see."""
+
+ABOUT = "atlas.json"
+NUMBERS = "numbers.safetensors"
+_MOST_IN_BIN = 2**32 - 1  # images
+_LONGEST_REASON = 300  # letters of a reason
+
+
+def atlas_numbers(tally: Tally, cut: CutPatches) -> dict[str, NDArray[Any]]:
+    """Return the arrays of ``numbers.safetensors`` by name."""
+    shape = tally.top.indices.shape
+    is_filled = tally.top.indices >= 0
+    seen = np.maximum(tally.images, 1)
+    of_class = np.maximum(tally.class_images, 1)[:, None]
+    return {
+        "value": np.where(is_filled, tally.top.values, np.float32(0)),
+        "image": cut.images.reshape(shape),
+        "cell": tally.top.cells,
+        "patch": cut.patches.reshape(shape),
+        "patch_start": np.array(cut.starts, np.int64),
+        "patch_box": np.array(cut.boxes, np.int32).reshape(-1, 4),
+        "patch_image": np.array(cut.patch_images, np.int32),
+        "mean": tally.sums / np.maximum(tally.numbers, 1),
+        "mean_maximum": tally.maxima / seen,
+        "zeros": tally.zeros / np.maximum(tally.histograms.counts.sum(axis=1), 1),
+        "not_finite": tally.not_finite,
+        "images": tally.images,
+        "strongest": tally.strongest,
+        "histogram": np.minimum(tally.histograms.counts, _MOST_IN_BIN).astype(np.uint32),
+        "exponent": tally.histograms.exponents,
+        "class_maximum": (tally.class_maxima / of_class).astype(np.float32),
+    }
+
+
+def atlas_about(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> dict[str, Any]:
+    """Return the content of ``atlas.json``.
+
+    Args:
+        plan: what it is of.
+        tally: of all images.
+        cut: the patches.
+        folder: the one that the atlas lies in; images in it are named by their path from there.
+    """
+    digests = {index: digest.hex() for digest, index in tally.digests.items()}
+    images = [
+        {
+            "name": plan.sources[index].name,
+            "path": _relative_path(plan.sources[index].path, folder),
+            "digest": digests.get(index, ""),
+            "class": plan.sources[index].category if plan.classes else "",
+            "height": height,
+            "width": width,
+            **(
+                {"fault": shorten(cut.faults[number], _LONGEST_REASON)}
+                if number in cut.faults
+                else {}
+            ),
+        }
+        for number, (index, (height, width)) in enumerate(zip(cut.indices, cut.sizes, strict=True))
+    ]
+    described = plan.described()
+    of_cells = PatchFields(plan.model, plan.table).of_cells if cut.boxes else frozenset()
+    model = plan.model
+    return {
+        "form": FORM,
+        "hookviz": hookviz.__version__,
+        "model": model.name,
+        "title": model.title,
+        "weights": model.weights,
+        "digest": model.digest,
+        "preprocess": described["preprocess"],
+        "size": plan.size,
+        "top": plan.top,
+        "batch": plan.batch,
+        "dtype": plan.dtype,
+        "patch": plan.patch,
+        "names": described["names"],
+        "counts": {
+            "images": len(plan.sources),
+            "tallied": tally.tallied,
+            "repeated": tally.repeated,
+            "left_out": tally.left_out_count,
+        },
+        "left_out": [
+            {"name": plan.sources[index].name, "reason": shorten(reason, _LONGEST_REASON)}
+            for index, reason in sorted(tally.left_out.items())
+        ],
+        "classes": [
+            {"name": name, "images": int(count)}
+            for name, count in zip(plan.classes, tally.class_images, strict=True)
+        ],
+        "layers": [
+            {
+                "address": layer.address,
+                "first": layer.first,
+                "channels": layer.channels,
+                "rows": layer.cells[0],
+                "columns": layer.cells[1],
+                **({"patches": CELLS} if layer.address in of_cells else {}),
+            }
+            for layer in plan.table.layers
+        ],
+        "images": images,
+    }
+
+
+def atlas_files(plan: Plan, tally: Tally, cut: CutPatches, folder: Path) -> Mapping[str, bytes]:
+    """Return the files beside the patches, by name."""
+    text = json.dumps(atlas_about(plan, tally, cut, folder), ensure_ascii=True, indent=0)
+    arrays = {name: np.ascontiguousarray(each) for name, each in atlas_numbers(tally, cut).items()}
+    return {ABOUT: text.encode(), NUMBERS: save(arrays)}
+
+
+def _relative_path(path: Path | None, folder: Path) -> str:
+    """Return the path from a folder to a file in it, with ``/``; empty for one elsewhere."""
+    if path is None:
+        return ""
+    real, base = Path(os.path.abspath(path)), Path(os.path.abspath(folder))  # noqa: PTH100 - links stay
+    return real.relative_to(base).as_posix() if real.is_relative_to(base) else ""

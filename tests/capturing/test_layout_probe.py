@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.capturing.layer_trace import layer_trace
-from hookviz.capturing.moving import Found, Place, proven
+from hookviz.capturing.layout_probe import Found, Place, proven
 from hookviz.types import ActivationKey, Layout
 from tests.networks import as_model, hook_count, seeded
 from tests.random_operations import WIDTH

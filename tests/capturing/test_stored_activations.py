@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.capturing.activation_stores import store_in
+from hookviz.capturing.stored_activations import store_in
 from hookviz.errors import HookVizError, SettingError
 from hookviz.paths import write_whole
 from tests.networks import random_input
@@ -89,7 +89,7 @@ def test_a_run_that_broke_off_goes_on_and_leaves_the_same_bytes(
         write_whole(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr("hookviz.capturing.activation_stores.write_whole", write)
+        patch.setattr("hookviz.capturing.stored_activations.write_whole", write)
         with pytest.raises(KeyboardInterrupt):
             hookviz.stream(tiny, given(), ["conv1", "conv2"], to=broken, batch_size=3)
     assert files_of(broken) != files_of(whole)

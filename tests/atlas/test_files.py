@@ -4,7 +4,10 @@ import json
 import logging
 import os
 import pickle
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import torch
 from safetensors.numpy import load, save
 
 import hookviz
-from hookviz.atlas import reading
+from hookviz.atlas import files
 from hookviz.errors import HookVizError
 from hookviz.images.samples import samples
 from hookviz.models.shapesnet import CATEGORIES
@@ -183,7 +186,7 @@ def test_names_are_whole_and_files_that_are_not_there_are_errors(folder: Path) -
 def forget() -> None:
     """Settings and atlases are read once a process; here anew for each test."""
     settings.cache_clear()
-    reading._read.cache_clear()
+    files._read.cache_clear()
 
 
 @pytest.fixture(autouse=True)
@@ -209,7 +212,7 @@ def made(model: hookviz.Model, folder: Path, name: str) -> Path:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_cnns_in_the_box_have_an_atlas_that_shows_their_values(name: str) -> None:
     model = hookviz.load_model(name)
-    atlas: Any = reading.atlas_of(model)
+    atlas: Any = files.atlas_of(model)
     assert atlas.layers == {
         layer.name: layer.output_shape[0] for layer in hookviz.list_layers(model)
     }
@@ -226,7 +229,7 @@ def test_the_cnns_in_the_box_have_an_atlas_that_shows_their_values(name: str) ->
             assert float(values.max()) == float(values[entry.cell])
     for layer in atlas.layers:
         assert all(patch is not None for patch in atlas.first_patches(layer))
-    assert reading.atlas_of(hookviz.load_model(name, "random")) is None
+    assert files.atlas_of(hookviz.load_model(name, "random")) is None
 
 
 def test_those_it_was_started_with_come_first(
@@ -236,12 +239,12 @@ def test_those_it_was_started_with_come_first(
     paths = [made(model, tmp_path, "tiny.atlas"), made(other, tmp_path, "own.atlas")]
     start_with(monkeypatch, *paths)
     for each, path in zip((model, other), paths, strict=True):
-        atlas: Any = reading.atlas_of(each)
+        atlas: Any = files.atlas_of(each)
         assert atlas.path == path
     with torch.no_grad():
         changed = Tiny()
         next(changed.parameters()).add_(1)
-    assert reading.atlas_of(as_model(changed)) is None
+    assert files.atlas_of(as_model(changed)) is None
 
 
 def test_one_that_cannot_be_read_is_left_out_and_the_log_says_why(
@@ -253,5 +256,54 @@ def test_one_that_cannot_be_read_is_left_out_and_the_log_says_why(
     (broken / "atlas.json").write_text("{")
     start_with(monkeypatch, broken, good)
     with caplog.at_level(logging.WARNING, "hookviz"):
-        assert reading.known_atlases()[0].path == good
+        assert files.known_atlases()[0].path == good
     assert "broken.atlas" in caplog.text
+
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "atlas.md"
+
+
+def test_ten_lines_read_it_without_hookviz(tiny: Model, tmp_path: Path) -> None:
+    """Those of docs/atlas.md, in a Python that can't import HookViz."""
+    save_folder(tmp_path / "photos", 5)
+    atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "photos.atlas", top=4)
+    blocks = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text("utf-8"), re.S | re.M)
+    [code] = [block for block in blocks if "load_file" in block]
+    assert len(code.strip().splitlines()) - code.count("\nimport ") - code.count("\nfrom ") <= 10
+    assert "hookviz" not in code
+    mine = code.replace('"layer3.0.conv1"', '"conv2"').replace("+ 80", "+ 3")
+    blocked = "import sys; sys.modules['hookviz'] = None\n"
+    run = subprocess.run(
+        [sys.executable, "-c", blocked + mine],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    expected = [
+        f"{entry.value:.4f} {entry.image.name} {entry.patch.shape[1::-1]}"
+        for entry in atlas.top_activations("conv2", 3)
+        if entry.patch is not None
+    ]
+    said = [line.split(maxsplit=1) for line in run.stdout.splitlines()]
+    assert [f"{float(value):.4f} {rest}" for value, rest in said] == expected
+
+
+def test_every_array_is_documented_and_images_elsewhere_have_no_way(
+    tiny: Model, tmp_path: Path
+) -> None:
+    save_folder(tmp_path / "photos", 2)
+    atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "photos.atlas")
+    text = DOCUMENT.read_text("utf-8")
+    about = json.loads((atlas.path / "atlas.json").read_text())
+    for name in {*about, *about["layers"][0], *about["images"][0]} - {"hookviz", "names"}:
+        assert f"`{name}`" in text, name
+    for name in atlas._numbers:
+        assert f"`{name}`" in text, name
+    save_folder(tmp_path / "photos", 2)
+    (tmp_path / "out").mkdir()
+    atlas = hookviz.make_atlas(tiny, tmp_path / "photos", tmp_path / "out" / "a.atlas")
+    assert {image.path for image in atlas.images} == {""}
+    assert str(tmp_path) not in (atlas.path / "atlas.json").read_text()
+    assert atlas.picture(atlas.images[0]) is None
