@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from hookviz.capturing.stored_activations import StoredActivations, StoredLayer
     from hookviz.capturing.streaming import stream
     from hookviz.codegen.goal_script import save_script
-    from hookviz.comparing.captures import Comparison, LayerComparison, compare
-    from hookviz.comparing.channels import ChannelComparison
+    from hookviz.comparing.captures import ChannelComparison, Comparison, LayerComparison, compare
     from hookviz.comparing.similarity import ChannelMatches, Similarity, similarity
     from hookviz.drawing.grid import Grid, make_grid
     from hookviz.drawing.heatmap import Heatmap
@@ -54,13 +53,15 @@ if TYPE_CHECKING:
     )
     from hookviz.explaining.attention.weights import Attention, attention
     from hookviz.explaining.attribution.gradients import TargetGradient
-    from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
-    from hookviz.explaining.layers.channel_maps import ChannelMaps
+    from hookviz.explaining.image_features import LinearProbe, linear_probe
+    from hookviz.explaining.layers.channel_maps import ChannelMaps, RegionSelectivity
     from hookviz.explaining.layers.conv_kernels import ConvKernels
-    from hookviz.explaining.layers.layer_health import NetworkHealth, OutputHealth
     from hookviz.explaining.layers.recomputation import LayerCheck, Verification
-    from hookviz.explaining.layers.region_selectivity import RegionSelectivity
-    from hookviz.explaining.layers.weight_gradients import WeightGradients
+    from hookviz.explaining.layers.training_health import (
+        NetworkHealth,
+        OutputHealth,
+        WeightGradients,
+    )
     from hookviz.explaining.network_map.followed_pass import BlockCall, ExecutionTrace, LayerStep
     from hookviz.explaining.network_map.mapped_network import NetworkMap, map_network
     from hookviz.explaining.patching.part_changes import ChannelEffects
@@ -293,26 +294,23 @@ _HOMES = {
     "capturing.stored_activations": ("StoredActivations", "StoredLayer"),
     "capturing.streaming": ("stream",),
     "codegen.goal_script": ("save_script",),
-    "comparing.captures": ("Comparison", "LayerComparison", "compare"),
-    "comparing.channels": ("ChannelComparison",),
+    "comparing.captures": ("ChannelComparison", "Comparison", "LayerComparison", "compare"),
     "comparing.similarity": ("ChannelMatches", "Similarity", "similarity"),
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
     "explaining.attention.weights": ("Attention", "attention"),
     "explaining.attribution.gradients": ("TargetGradient",),
-    "explaining.layers.channel_maps": ("ChannelMaps",),
+    "explaining.layers.channel_maps": ("ChannelMaps", "RegionSelectivity"),
     "explaining.layers.conv_kernels": ("ConvKernels",),
     "explaining.layers.recomputation": ("LayerCheck", "Verification"),
-    "explaining.layers.region_selectivity": ("RegionSelectivity",),
     "explaining.network_map.followed_pass": ("BlockCall", "ExecutionTrace", "LayerStep"),
-    "explaining.features.linear_probe": ("LinearProbe", "linear_probe"),
+    "explaining.image_features": ("LinearProbe", "linear_probe"),
     "explaining.network_map.mapped_network": ("NetworkMap", "map_network"),
     "explaining.patching.patch": ("PatchRow", "Patching", "patch"),
     "explaining.pruning.pruned_network": ("prune",),
     "explaining.pruning.compacted_model": ("CompactedModel", "remove_pruned_channels"),
-    "explaining.layers.layer_health": ("NetworkHealth", "OutputHealth"),
-    "explaining.layers.weight_gradients": ("WeightGradients",),
+    "explaining.layers.training_health": ("NetworkHealth", "OutputHealth", "WeightGradients"),
     "explaining.patching.part_changes": ("ChannelEffects",),
     "explaining.scores.adversarial": ("PictureChange",),
     "exploring": ("explore",),

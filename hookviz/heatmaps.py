@@ -78,7 +78,7 @@ def grad_cam(
 ) -> Heatmap:
     """Map where a layer speaks for a class: ``max(0, Σ_k w_k A_k)``, A being the layer's output.
 
-    Formulas and their sources are in `hookviz.explaining.attribution.cam_formulas`.
+    Formulas and their sources are in `hookviz.explaining.attribution.methods`.
 
     Args:
         model: from `load_model` or `wrap`, or any `nn.Module`.

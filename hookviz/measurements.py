@@ -12,13 +12,11 @@ import torch
 from hookviz.capturing.inputs import own_shape
 from hookviz.explaining.attribution import gradients
 from hookviz.explaining.attribution.gradients import TargetGradient
-from hookviz.explaining.layers import layer_health, weight_gradients
-from hookviz.explaining.layers.channel_maps import ChannelMaps
+from hookviz.explaining.layers import training_health
+from hookviz.explaining.layers.channel_maps import ChannelMaps, RegionSelectivity
 from hookviz.explaining.layers.conv_kernels import ConvKernels, compare_kernels
-from hookviz.explaining.layers.layer_health import NetworkHealth
 from hookviz.explaining.layers.recomputation import Verification
-from hookviz.explaining.layers.region_selectivity import RegionSelectivity
-from hookviz.explaining.layers.weight_gradients import WeightGradients
+from hookviz.explaining.layers.training_health import NetworkHealth, WeightGradients
 from hookviz.explaining.network_map import followed_pass
 from hookviz.explaining.network_map.followed_pass import ExecutionTrace
 from hookviz.explaining.patching.part_changes import ChannelEffects
@@ -93,7 +91,7 @@ def network_health(
     """
     subject, chosen = resolve_subject("health", model, image, {"layer": layer}, options)
     arguments = (subject.model, subject.model_input, chosen["layer"] or "")
-    return layer_health.network_health(*arguments, subject.progress)
+    return training_health.network_health(*arguments, subject.progress)
 
 
 @with_numbers
@@ -129,7 +127,7 @@ def gradient_flow(
     """
     arguments = {**options, "target": target}
     subject, chosen = resolve_subject("gradient-flow", model, image, {}, arguments)
-    return weight_gradients.weight_gradients(
+    return training_health.weight_gradients(
         subject.model, subject.model_input, chosen["target"], subject.progress
     )
 

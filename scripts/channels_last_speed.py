@@ -15,12 +15,12 @@ import torch
 import hookviz
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
-from hookviz.explaining.attribution import occlusion
+from hookviz.explaining.attribution import methods
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.explaining.patching import part_changes
 from hookviz.hooking.channels_last import faster_model, lay_out, with_channels_last
 from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
-from hookviz.synthesis import layer_passes
+from hookviz.synthesis import optimizing
 from hookviz.types import Model, ModelInput, ignore
 
 NAMES = (
@@ -45,7 +45,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
     trace, image = input_trace(model, model_input), model_input.tensor
     fast, many = faster_model(model, image), image.expand(16, -1, -1, -1).contiguous()
     side, info = image.shape[2], trace.convs[len(trace.convs) // 2]
-    windows = occlusion.Windows((side,) * 2, (side // 4,) * 2, (side // 5,) * 2)
+    windows = methods.Windows((side,) * 2, (side // 4,) * 2, (side // 5,) * 2)
     with private_replica(model) as replica:
         before = forward_pass(model, replica, image)[0].double()
 
@@ -56,7 +56,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
 
     def occluded() -> object:
         target, zeros = AttributionTarget(0), torch.zeros_like(image)
-        return occlusion.occlusion(
+        return methods.occlusion(
             model, model_input, target, zeros, windows=windows, progress=ignore
         )
 
@@ -74,8 +74,8 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
 
     def step(faster: bool) -> None:
         """One pass there and back of a picture of 128 pixels, with or without the weights so."""
-        same = patch.object(layer_passes, "with_channels_last", lambda model: model)
-        passes = layer_passes.LayerPasses(model, [None])
+        same = patch.object(optimizing, "with_channels_last", lambda model: model)
+        passes = optimizing.LayerPasses(model, [None])
         with nullcontext() if faster else same, passes.on_network() as outputs:
             for _turn in range(4):
                 picture = torch.zeros(1, 3, 128, 128, requires_grad=True)
@@ -84,7 +84,7 @@ def _gains(model: Model, model_input: ModelInput) -> list[float]:
     works: list[Callable[[bool], None]] = [
         lambda faster: bare(image, faster=faster),
         lambda faster: bare(many, faster=faster),
-        both_ways(occluded, occlusion),
+        both_ways(occluded, methods),
         both_ways(ablated, part_changes),
         step,
     ]

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import hookviz
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import color_limit, input_picture, resized
-from hookviz.drawing.palette import coloured
-from hookviz.explaining.layers.region_selectivity import inside_and_outside
+from hookviz.explaining.layers.channel_maps import inside_and_outside
 from hookviz.images.samples import samples
 from hookviz.lenses.contract.regions import Region
 from hookviz.types import Model, Pixels

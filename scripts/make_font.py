@@ -13,7 +13,7 @@ from pathlib import Path
 from fontTools import merge, subset
 from fontTools.ttLib import TTFont, scaleUpem
 
-from hookviz.drawing.fonts import CHINESE, font_file
+from hookviz.drawing.figures import CHINESE, font_file
 from hookviz.language.catalogs import CLASS_NAMES, files
 
 _SIGNS = map(

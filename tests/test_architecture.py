@@ -153,9 +153,7 @@ SHOWN_ELSEWHERE = {
     ),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": ("atlas/part_folder"),
-    "its pixels and files are checked byte by byte in drawing/test_grid.py": (
-        "drawing/colormaps drawing/figures drawing/layout"
-    ),
+    "its pixels and files are checked byte by byte in drawing/test_grid.py": ("drawing/layout"),
     "what it writes is run as a script in codegen/test_picture_script.py": ("codegen/facts"),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
@@ -242,7 +240,7 @@ def test_tests_that_the_threat_model_names_are_there() -> None:
 
 
 SOFTMAX_ELSEWHERE = {  # what is no probability of a class, or is written into a script
-    "explaining/attribution/cam_formulas.py",  # the weights of channels
+    "explaining/attribution/methods.py",  # the weights of channels
     "hooking/attention_calls.py",
     "lenses/ablate.py",
     "lenses/attention.py",

@@ -11,7 +11,7 @@ import torch
 from torchvision.models import ResNet18_Weights, ResNet50_Weights
 
 import hookviz
-from hookviz.explaining.pruning.methods import METHODS
+from hookviz.explaining.pruning.pruned_network import METHODS
 from hookviz.lenses.contract import running
 from hookviz.models import loading, networks
 from hookviz.models.derived_models import tensors_of

@@ -16,7 +16,7 @@ from hookviz.cli.options import engine_options, input_options, load, model_optio
 from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.engines.engine import engine_of
 from hookviz.errors import SettingError, shorten
-from hookviz.explaining.features.linear_probe import LinearProbe, linear_probe
+from hookviz.explaining.image_features import LinearProbe, linear_probe
 from hookviz.images.files import expand
 from hookviz.models import catalog
 from hookviz.paths import path_of

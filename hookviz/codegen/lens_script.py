@@ -11,7 +11,7 @@ from dataclasses import replace
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.script_text import as_maps, assemble, file_name, quoted, source_of
 from hookviz.errors import HookVizError
-from hookviz.explaining.attribution.baselines import LEVELS, blurred
+from hookviz.explaining.attribution.methods import LEVELS, blurred
 from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.outputs.answer import LOGITS, MAPS, NUMBER

@@ -147,16 +147,12 @@ def channel_means(
     and nothing but their means is kept. An image that can't be read, that a model can't take, that
     gives NaN or runs other layers than the images before it is left out of both.
 
-    Args:
-        a: one model; `b` may be the same object, and then an image goes through once.
-        b: another one.
-        images: anything that `capture` takes, by name.
-        progress: called with the share done; what it raises ends the run.
-        engine: runs the work on the images.
+    If `a` and `b` are one object, an image goes through once. Images are anything that `capture`
+    takes, by name.
 
     Raises:
         HookVizError: no image went through.
-        UnknownLayerError: a model has no such layer.
+        UnknownLayerError: a model lacks that layer.
         SettingError: an option has a value that means nothing.
     """
     rows: list[tuple[Means, Means]] = []
@@ -201,8 +197,8 @@ def _means_of_both(a: Side, b: Side, image: Any, reporter: ProgressReporter) -> 
 
 def _decoded(a: Side, b: Side, image: Any) -> Any:
     """Return the image as both models take it, read once, unless one reads it in its own way."""
-    has_own_way = a.model.read is not None or b.model.read is not None
-    return image if has_own_way else inputs.open_source(a.model, image)
+    reads_itself = a.model.read is not None or b.model.read is not None
+    return image if reads_itself else inputs.open_source(a.model, image)
 
 
 def _prepared(side: Side, image: Any) -> ModelInput:
@@ -259,7 +255,7 @@ def batched_means(
     through with their channels last in memory, which is faster on CPUs.
 
     Raises:
-        UnknownLayerError: the model has no such layer.
+        UnknownLayerError: the model lacks that layer.
         ModelError: the network can't take the images.
     """
     seen = layer_trace(model, tuple(images.shape[1:]))
@@ -294,7 +290,7 @@ def keeps_images_apart(
 ) -> bool:
     """Return whether an image, ``(1, C, H, W)``, and its half have the means that they have alone.
 
-    Most of what a network takes over a whole batch is another number for the half alone.
+    Most numbers that a network takes over a whole batch differ for the half alone.
     """
     pair = torch.cat([image / 2, image])
     together = batched_means(model, pair, layers, reporter)
@@ -309,7 +305,7 @@ def keeps_images_apart(
 
 
 def _means(tensor: Tensor, layout: Layout, shape: tuple[int, ...]) -> NDArray[np.float32] | None:
-    """Return ``(N, C)`` of maps of the shape, ``(N, C, …)``; None of what is no such maps."""
+    """Return ``(N, C)`` of maps of the shape, ``(N, C, …)``; None for other tensors."""
     if not layout.batch or layout.order == VECTORS or tensor.dtype != torch.float32:
         return None
     maps = layout.batch_maps(tensor)

@@ -22,8 +22,8 @@ from torch import nn
 from hookviz import markup
 from hookviz.capturing.batch_images import name_images
 from hookviz.comparing.channel_means import Means, Side, channel_means
+from hookviz.drawing.comparison_pages import similarity_figure
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.similarity_page import similarity_figure
 from hookviz.engines.engine import Engine, engine_of
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError, shorten
 from hookviz.models.wrapping import as_model
@@ -150,7 +150,7 @@ class Similarity:
         """Draw the matrix, 0 to 1, with A's first layer at the top and B's at the left.
 
         Raises:
-            SettingError: there is no such colormap.
+            SettingError: `colormap` is not in `COLORMAPS`.
         """
         first, second = self._model_titles
         return similarity_figure(
@@ -169,7 +169,7 @@ class Similarity:
         Only one thread draws at a time.
 
         Raises:
-            SettingError: `format` is none of these.
+            SettingError: `format` is not one of these.
         """
         return figure_file(self.figure, format, dpi=dpi)
 
@@ -238,7 +238,7 @@ def similarity(
 
     Two layers are alike where they find the same images alike (Kornblith et al., 2019,
     https://arxiv.org/abs/1905.00414), whatever the shapes of their maps and the order of their
-    channels. What is compared is the mean of each channel over its map: a row of C numbers for
+    channels. The mean of each channel over its map is compared: a row of C numbers for
     each image. Nothing but these rows stays in memory, 4 bytes a channel and image.
 
     Each image goes through each model once, beside a few others of its size where that gives the
@@ -260,8 +260,8 @@ def similarity(
             docs/scaling.md says.
 
     Raises:
-        SettingError: there is no such engine.
-        UnknownLayerError: a model has no such layer.
+        SettingError: `engine` means nothing.
+        UnknownLayerError: a model lacks that layer.
         HookVizError: fewer than 4 images are given or go through; 2 without `unbiased`.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -315,11 +315,9 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
 
     The Gram matrices, ``(N, N)`` each, are never in memory as a whole: the rows themselves bound N.
 
-    Args:
-        first: ``(N, D)`` for each layer, a row an image, finite; D can be another for each.
-        second: the same for other layers and the same images.
-        unbiased: estimate each HSIC without bias. With fewer images than columns the plain one is
-            near 1 for layers that have nothing in common; this one is near 0, and can be below.
+    A layer is ``(N, D)``, a row an image, finite; D can differ from layer to layer. `unbiased`
+    estimates each HSIC without bias. With fewer images than columns the plain one is near 1 for
+    layers that have nothing in common; this one is near 0, and can be below.
 
     Raises:
         HookVizError: there are fewer than 4 images, or 2 for the plain estimate.
@@ -349,11 +347,6 @@ def linear_cka(first: Sequence[Rows], second: Sequence[Rows], *, unbiased: bool 
 
 def _check_count(count: int, *, unbiased: bool, left_out: Mapping[str, str] = _NONE) -> None:
     """Raise if there are too few images for CKA.
-
-    Args:
-        count: how many there are.
-        unbiased: as `linear_cka` has it.
-        left_out: why others are not among them, by their names.
 
     Raises:
         HookVizError: there are fewer than 4, or 2 for the plain estimate.
@@ -418,9 +411,7 @@ def best_matches(first: Rows, second: Rows) -> tuple[NDArray[np.int64], Floats]:
     ones it is the lower number. A column that is the same for all images has no correlation: it
     matches none, -1 and NaN.
 
-    Args:
-        first: ``(N, C)``, a row an image, finite.
-        second: ``(N, D)`` of the same images.
+    Both are finite, ``(N, C)`` and ``(N, D)``, a row an image.
     """
     one, other = _standardised(first), _standardised(second)
     varies = other.any(0)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.palette import coloured
+from hookviz.drawing.colormaps import coloured
+from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.panels import ImagePanel
-from hookviz.drawing.pictures import Resampling, resize
 from hookviz.language.saying import say
 from hookviz.types import Pixels
 
@@ -27,7 +27,7 @@ COLORMAP = "inferno"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FixedMap:
-    """A map that stays as it is whichever patch asks, such as the class token's.
+    """A map that does not depend on the query, such as the class token's.
 
     Attributes:
         name: what it is called.
@@ -80,12 +80,9 @@ def head_maps(
 
     NaN where there is no key. A query that is not there has NaN everywhere.
 
-    Args:
-        weights: ``(windows, heads, queries, keys)``.
-        queries: cells, ``(windows, queries)``.
-        keys: cells, ``(windows, keys)``.
-        grid: rows and columns of the cells.
-        query: number of a cell; `CLASS_TOKEN` for the first query of the first window.
+    Weights are ``(windows, heads, queries, keys)``, the cells of queries ``(windows, queries)``, of
+    keys ``(windows, keys)``. `query` is the number of a cell; `CLASS_TOKEN` for the first query of
+    the first window.
     """
     laid = np.full((weights.shape[1], grid[0] * grid[1]), np.nan, np.float32)
     found = [(0, 0)] if query == CLASS_TOKEN else np.argwhere(queries == query).tolist()
@@ -99,21 +96,13 @@ def head_maps(
 def attention_sheet(photograph: Pixels, maps: Sequence[Numbers], query: int | None) -> Pixels:
     """Draw maps over the photograph, tile by tile, with the patch that asks in a white frame.
 
-    Args:
-        photograph: RGB uint8, ``(H, W, 3)``.
-        maps: each ``(rows, columns)``; cells of NaN are darkened.
-        query: number of the patch; None for none.
+    The photograph is RGB uint8, ``(H, W, 3)``; each map is ``(rows, columns)``, and cells of NaN
+    are darkened.
 
     Returns:
         RGB uint8.
     """
-    height, width = photograph.shape[:2]
-    scale = _SIDE / max(height, width)
-    small = resize(
-        photograph,
-        (max(1, round(height * scale)), max(1, round(width * scale))),
-        Resampling.BILINEAR,
-    )
+    small = shrunk(photograph, _SIDE)
     tiles = [_tile(small, values, query) for values in maps]
     columns = min(_COLUMNS, len(tiles))
     tiles += [np.full_like(tiles[0], 255)] * (-len(tiles) % columns)

@@ -65,14 +65,9 @@ def channel_page(
 
     The same bytes every time as PNG and PDF. Threads draw one after the other.
 
-    Args:
-        grid: whose scale and colours are used.
-        channel: one of those that it shows.
-        values: the channel's map, ``(H, W)``.
-        image: the original, RGB uint8, ``(h, w, 3)``; without, the map alone is drawn.
-        crop: which part of `image` the network saw.
-        title: what to call it.
-        format: one of `hookviz.drawing.figures.FORMATS`.
+    The map of the channel, `values`, is ``(H, W)``. `image` is the original, RGB uint8,
+    ``(h, w, 3)``, and `crop` the part of it that the network saw; without an image the map alone is
+    drawn.
 
     Raises:
         HookVizError: the channel is not among those shown.

@@ -76,9 +76,7 @@ class Chart:
         )
 
 
-def chart_figure(
-    chart: Chart, *, ink: str = "#1a1a1a", width: float = 9.0, is_titled: bool = False
-) -> "Figure":
+def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", is_titled: bool = False) -> "Figure":
     """Draw the chart without a background, its text and axes in `ink`.
 
     The legend stands above the axes; where there will be a title, below them.
@@ -101,7 +99,7 @@ def chart_figure(
             )
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - see `figures.new_figure`
 
-    figure = new_figure(figsize=(width, 3.4), layout="constrained", facecolor="none")
+    figure = new_figure(figsize=(9.0, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
     positions = np.arange(len(chart.labels))
     breadth = 0.84 / max(1, len(chart.series))
@@ -257,10 +255,8 @@ def arc_diagram(
 
     Neighbours are joined by a line. Names are left out where there is no room for all of them.
 
-    Args:
-        names: what stands at each dot.
-        edges: (from, to) by position in `names`, the smaller one first.
-        highlighted: positions whose dots are orange.
+    An edge is (from, to) by position in `names`, the smaller one first. Dots at `highlighted`
+    positions are orange.
     """
     # from top to bottom at first, then turned: text is written along lines
     pitch = _FINE * max(4, min(24, 1200 // len(names)))

@@ -18,16 +18,14 @@ def as_maps(
 ) -> tuple[NDArray[Any], str]:
     """Return the maps to draw, ``(C, H, W)``, and a sentence on what they are, if not plain.
 
-    Args:
-        values: ``(C, L)`` becomes a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` one
-            slice is drawn where `depth` is given; any other shape stays as it is.
-        depth: which slice of a volume, from 0.
-        of: what layer they are from, if any, for the error.
+    Values of ``(C, L)`` become a strip for each channel, ``(C, 1, L)``; of ``(C, D, H, W)`` the
+    slice at `depth` is drawn, counted from 0; any other shape stays unchanged. The error names the
+    layer `of`.
 
     Raises:
         HookVizError: it is a layer that puts out no maps, such as a linear one, or those of several
             images or heads at once.
-        SettingError: there is no such slice, or `depth` is given for what is no volume.
+        SettingError: the volume lacks that slice, or `depth` is given for another shape.
     """
     if depth is not None:
         slices = values.shape[1] if values.ndim == 4 else 0
@@ -100,7 +98,7 @@ def as_float32(activation: object) -> NDArray[np.float32]:
         return values.astype(np.float32, copy=False)
 
 
-def told_if_no_map(activation: Activation) -> str:
+def no_map_note(activation: Activation) -> str:
     """Say that nobody knows which axes are rows and columns; empty where that is known."""
     shape = activation.values.shape
     if activation.layout.order or not 2 <= len(shape) <= 3:
@@ -113,10 +111,10 @@ def told_if_no_map(activation: Activation) -> str:
 
 
 def check_channels_first(activation: Activation) -> None:
-    """Refuse an activation whose channels are last, of which rows and columns are not known.
+    """Refuse an activation with its channels last whose rows and columns are unknown.
 
     Raises:
-        HookVizError: it is one; what is drawn as channels would be none.
+        HookVizError: it is one: the tiles would not be channels.
     """
     shape = activation.values.shape
     if activation.channels_last and len(shape) > 1:
@@ -138,18 +136,15 @@ def slices(shape: tuple[int, ...]) -> int:
     return shape[1] if len(shape) == 4 else 0
 
 
-def middle_slice(shape: tuple[int, ...], asked: int | None = None) -> int | None:
-    """Return the slice of a volume that stands for it; None of other shapes.
-
-    It is the one that is `asked` for, where there is such a one, and else the middle.
-    """
+def middle_slice(shape: tuple[int, ...], depth: int | None = None) -> int | None:
+    """Return `depth` where a volume has that slice, else its middle one; None for other shapes."""
     count = slices(shape)
     if not count:
         return None
-    return asked if asked is not None and asked < count else count // 2
+    return depth if depth is not None and depth < count else count // 2
 
 
-def middle_maps(values: torch.Tensor, asked: int | None = None) -> torch.Tensor:
+def middle_maps(values: torch.Tensor, depth: int | None = None) -> torch.Tensor:
     """Return the maps shown of an activation, ``(C, H, W)``; of a volume its `middle_slice`."""
-    depth = middle_slice(tuple(values.shape), asked)
-    return torch.from_numpy(as_maps(values.numpy(), depth)[0])
+    shown = middle_slice(tuple(values.shape), depth)
+    return torch.from_numpy(as_maps(values.numpy(), shown)[0])

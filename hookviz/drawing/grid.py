@@ -1,12 +1,14 @@
 """Draw an activation: `make_grid` gives a `Grid`, which becomes a PNG or a `Figure`.
 
-`grid_of_any` does the same with bare numbers of sound, a volume or a clip, and `with_channels`
-draws some channels of a grid in an order of their own.
+`grid_of_any` does the same with bare numbers of sound, a volume or a clip, `with_channels` draws
+some channels of a grid in a given order, `draw_on_scale` draws on the scale of an earlier grid, and
+`tile_facts` is the JSON from which a browser lays out and paints the tiles.
 
 The PNG for the screen is one mosaic of palette indices and never passes through matplotlib, whose
 one-axes-per-channel way takes hundreds of times as long. The `Figure` is for print.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,21 +19,38 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.drawing import grid_page, scales
-from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL, LEVELS, Colormap
-from hookviz.drawing.dimensions import as_float32, as_maps, check_channels_first, told_if_no_map
+from hookviz.drawing.colormaps import (
+    COLORMAPS,
+    GAP_LEVEL,
+    INF_LEVEL,
+    LEVELS,
+    NAN_LEVEL,
+    Colormap,
+    palette_of,
+    palette_png,
+    quantise,
+)
+from hookviz.drawing.dimensions import (
+    as_float32,
+    as_maps,
+    check_channels_first,
+    middle_slice,
+    no_map_note,
+)
 from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.layout import Geometry, lay_out, mosaic
-from hookviz.drawing.palette import palette_of, palette_png
-from hookviz.drawing.scales import Limits, held, quantise
+from hookviz.drawing.scales import Limits, limits_for
 from hookviz.drawing.statistics import CHOSEN, ChannelStats, Levels, channel_stats, chosen, order
 from hookviz.errors import HookVizError, SettingError, one_of
 from hookviz.language.saying import say, say_count, sentences
-from hookviz.types import UNKNOWN, Activation, ActivationKey, Layout, Pixels
+from hookviz.markup import data_url
+from hookviz.types import UNKNOWN, Activation, ActivationKey, Layout, Model, Pixels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
+
 
 _PACKS = 0.2  # share of zeros from which a sprite is worth packing
 
@@ -52,10 +71,10 @@ class Grid:
         colormap: the colormap with the words for its colours.
         levels: palette index of every cell shown, uint8, ``(N, H, W)``.
         palette: RGBA of every palette index, uint8, ``(256, 4)``; the gap's is transparent.
-        layout: how what the layer put out lies, of which it was made.
+        layout: of the layer's output.
         about: a sentence on what a tile is, where it is a strip of sound, a slice of a volume or no
             map at all.
-        depth: which slice of a volume it shows, or frame of video; None of what has none.
+        depth: which slice of a volume it shows, or frame of video; None for other shapes.
     """
 
     address: ActivationKey | None
@@ -124,7 +143,7 @@ class Grid:
         """Return the same grid in another colormap, such as one for a dark page.
 
         Raises:
-            SettingError: there is no such colormap.
+            SettingError: `colormap` is not in `COLORMAPS`.
         """
         colours = COLORMAPS[one_of(say("colormap"), colormap, COLORMAPS)]
         return replace(self, colormap=colours, palette=palette_of(colormap))
@@ -225,7 +244,7 @@ class Grid:
         b'%PDF'
         """
         check_dpi(dpi)
-        return grid_page.draw_page(self, self.title if title is None else title, dpi)
+        return grid_page.GridPage(self, self.title if title is None else title, dpi).draw()
 
     def figure_bytes(self, format: str = "png", dpi: int = 300, title: str | None = None) -> bytes:  # noqa: A002
         """Write the `figure` as a file: ``"png"``, ``"pdf"`` or ``"svg"``.
@@ -299,9 +318,9 @@ def make_grid(
     if address is not None or depth is not None:  # a bare matrix may be anything
         values, about = as_maps(values, depth, of=str(address or ""))
     if isinstance(activation, Activation):
-        about = told_if_no_map(activation) or about
+        about = no_map_note(activation) or about
     stats = channel_stats(values)
-    bounds = scales.limits(values, stats, scale) if limits is None else held(limits, stats)
+    bounds = scales.limits(values, stats, scale) if limits is None else limits_for(limits, stats)
     count, height, breadth = values.shape
     if channels is None:
         places = order(stats, sort, top)
@@ -331,11 +350,9 @@ def make_grid(
 
 
 def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
-    """Draw ``(C, H, W)`` as it is, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
+    """Draw ``(C, H, W)`` directly, ``(C, L)`` as strips, of ``(C, D, H, W)`` one slice.
 
-    Args:
-        values: the numbers.
-        options: of `make_grid`.
+    `options` are those of `make_grid`.
 
     The slice is the one with the largest |value|; the grid says which.
 
@@ -353,10 +370,7 @@ def grid_of_any(values: NDArray[Any], **options: Any) -> Grid:
 def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]) -> Grid:
     """Return the grid with some of its channels, as ordered, in the whole layer's colours.
 
-    Args:
-        grid: of all `maps`, in any order.
-        maps: the values that it draws, ``(C, H, W)``.
-        channels: their numbers, one or more.
+    `grid` is of all `maps`, ``(C, H, W)``, in any order.
     """
     listed = list(channels)
     levels = quantise(maps[listed], grid.limits.low[listed], grid.limits.high[listed])
@@ -369,3 +383,103 @@ def with_channels(grid: Grid, maps: NDArray[np.float32], channels: Sequence[int]
         geometry=lay_out(len(channels), *maps.shape[1:]),
         levels=levels,
     )
+
+
+@dataclass(slots=True)
+class ScaleLock:
+    """Colour scale of a stream while a person wants it held, and what it belongs to.
+
+    Attributes:
+        of: the layer and the scale, by `scale_of`.
+        limits: the values of the end colours; None before the first frame.
+        signed: whether that frame's layer had values below zero.
+    """
+
+    of: tuple[object, ...] = ()
+    limits: Limits | None = None
+    signed: bool = False
+
+
+def scale_of(model: Model, activation: Activation, scale: str) -> tuple[object, ...]:
+    """Return what has to stay the same for a scale to be held: network, layer, shape and policy."""
+    shape = tuple(activation.values.shape)
+    return model.name, model.digest, str(activation.address), scale, shape
+
+
+def draw_on_scale(
+    activation: Activation,
+    *,
+    colormap: str,
+    signed_colormap: str | None,
+    held: ScaleLock | None,
+    depth: int | None = None,
+    **options: Any,
+) -> Grid:
+    """Draw an activation, of a volume one slice, in the colours that its signs ask for.
+
+    `signed_colormap` is for an activation with values below zero, None for `colormap`. `held` is
+    the scale to draw on, None for the activation's own. Without a slice at `depth` the middle one
+    is drawn. The `options` are others of `make_grid`.
+    """
+    signed = held.signed if held else bool((activation.values < 0).any())
+    return make_grid(
+        activation,
+        colormap=(signed_colormap if signed else None) or colormap,
+        depth=middle_slice(tuple(activation.values.shape), depth),
+        limits=held.limits if held else None,
+        **options,
+    )
+
+
+def tile_facts(grid: Grid, alt: str, sprite: bytes) -> dict[str, Any]:
+    """Return the facts, ready for JSON; numbers per channel are in the order of the tiles.
+
+    `alt` describes the picture to a screen reader; `sprite` is the grid's own picture, or a pair's.
+    """
+    geometry, order = grid.sprite_geometry, grid.order
+    red, green, blue = (grid.palette[:, band].astype(int) for band in range(3))
+    return {
+        "key": hashlib.blake2b(sprite, digest_size=8).hexdigest(),
+        "alt": alt,
+        "geometry": geometry_facts(geometry),
+        "order": order.tolist(),
+        "stats": channel_facts(grid),
+        "limits": {
+            "low": json_numbers(grid.limits.low[order]),
+            "high": json_numbers(grid.limits.high[order]),
+        },
+        "palette": (red * 65536 + green * 256 + blue)[:255].tolist(),
+        "levels": LEVELS,
+        "nan": NAN_LEVEL,
+        "infinity": INF_LEVEL,
+        "bar": data_url(grid.bar()),
+        "ticks": [[fraction, label] for fraction, label in grid.ticks],
+    }
+
+
+def geometry_facts(geometry: Geometry) -> dict[str, Any]:
+    """Return the geometry of the tiles in a picture, ready for JSON."""
+    return {
+        "columns": geometry.columns,
+        "tile": [geometry.tile_height, geometry.tile_width],
+        "pitch": list(geometry.pitch),
+        "width": geometry.width,
+        "height": geometry.height,
+    }
+
+
+def channel_facts(grid: Grid) -> dict[str, list[float | None]]:
+    """Return each channel's statistics, in the order of the tiles."""
+    stats = grid.stats
+    numbers = {
+        "lowest": stats.minimum,
+        "mean": stats.mean,
+        "highest": stats.maximum,
+        "zeros": stats.zeros,
+    }
+    return {name: json_numbers(values[grid.order]) for name, values in numbers.items()}
+
+
+def json_numbers(values: NDArray[np.floating[Any]]) -> list[float | None]:
+    """Round to the digits that float32 has; None where there is no number, for JSON has no NaN."""
+    return [float(f"{value:.8g}") if value == value else None for value in values.tolist()]  # noqa: PLR0124

@@ -14,8 +14,7 @@ from PIL import Image, ImageDraw
 
 from hookviz.drawing import colormaps
 from hookviz.drawing.colormaps import GAP_LEVEL, LEVELS
-from hookviz.drawing.figures import new_figure
-from hookviz.drawing.fonts import break_lines, line_height, pillow_font, write_lines
+from hookviz.drawing.figures import break_lines, line_height, new_figure, pillow_font, write_lines
 from hookviz.drawing.layout import Geometry, mosaic
 from hookviz.drawing.pictures import encode_png
 from hookviz.drawing.statistics import SORTS
@@ -52,64 +51,60 @@ def _subtitle(grid: "Grid") -> str:
     return "  ·  ".join(said)
 
 
-def draw_page(grid: "Grid", title: str, dpi: int) -> "Figure":
-    """Draw the page as a figure of its own; `Grid.figure` says what is on it."""
-    return _Page(grid, title, dpi).draw()
-
-
-class _Page:
-    """Figure while it is drawn; lengths are in dots, y runs down from the top of the page."""
+class GridPage:
+    """Page of `Grid.figure`; lengths are in dots, y runs down from the top of the page."""
 
     def __init__(self, grid: "Grid", title: str, dpi: int) -> None:
         self.grid, self.dpi = grid, dpi
         self.numbered, self.geometry, self.number_size = self._fit()
-        self.margin = self.inches(0.3)
-        self.left = self.margin + (0 if self.numbered else self.inches(0.35))
-        self.width = max(self.geometry.width, self.inches(4.5))
+        self.margin = self._inches(0.3)
+        self.left = self.margin + (0 if self.numbered else self._inches(0.35))
+        self.width = max(self.geometry.width, self._inches(4.5))
         per_line = self.width / self.dpi * 72  # a letter is about 0.55 of its size wide
         self.title = textwrap.wrap(title, int(per_line / (11 * 0.62)))
         self.subtitle = textwrap.wrap(_subtitle(grid), int(per_line / (8 * 0.55)))
         self.legend = textwrap.wrap(grid.legend, int(per_line / (8 * 0.53)))
 
-    def inches(self, length: float) -> int:
+    def _inches(self, length: float) -> int:
         return round(length * self.dpi)
 
-    def points(self, length: float) -> int:
+    def _points(self, length: float) -> int:
         return ceil(length / 72 * self.dpi)
 
     def _fit(self) -> tuple[bool, Geometry, float]:
         """Return whether each tile is numbered, the geometry for print, and the numbers' size."""
         base = self.grid.geometry
         across, down = base.columns * base.tile_width, base.rows * base.tile_height
-        room = min(self.inches(10) / across, self.inches(6.5) / down)
+        room = min(self._inches(10) / across, self._inches(6.5) / down)
         tile = base.tile_width * room / self.dpi * 72  # points
         digits = len(str(int(self.grid.order.max())))
         size = min(6.0, tile / (digits * 0.8))  # a digit is 0.64 of its size wide
         countable = self.grid.sort == "index" and len(self.grid.order) > _MAX_NUMBERED
         numbered = size >= 4 and not countable
         side = sqrt(base.tile_height * base.tile_width) * room
-        gap = max(1, round(min(side / 14, self.inches(0.03))))
+        gap = max(1, round(min(side / 14, self._inches(0.03))))
         zoom = min(
-            (self.inches(10) - (base.columns - 1) * gap) / across,
-            (self.inches(6.5) - (base.rows - 1) * gap) / down,
+            (self._inches(10) - (base.columns - 1) * gap) / across,
+            (self._inches(6.5) - (base.rows - 1) * gap) / down,
         )
         magnification = max(1, int(zoom))
-        header = self.points(size * 1.15) if numbered and len(self.grid.order) > 1 else 0
+        header = self._points(size * 1.15) if numbered and len(self.grid.order) > 1 else 0
         geometry = replace(base, magnification=magnification, gap=gap, header=header)
         return numbered, geometry, size
 
     def draw(self) -> "Figure":
+        """Draw the page as a figure of its own."""
         top = self.margin
         lines = [(line, 11, True) for line in self.title]
         lines += [(line, 8, False) for line in self.subtitle]
         heading = []
         for line, size, bold in lines:
             heading.append((top, line, size, bold))
-            top += self.points(size * 1.45)
-        top += self.points(5 if self.numbered else 14)
-        bar_top = top + self.geometry.height + self.inches(0.16)
-        legend_top = bar_top + self.inches(0.1) + self.points(8 * 2.2)
-        height = legend_top + self.points(8 * 1.45) * len(self.legend) + self.margin
+            top += self._points(size * 1.45)
+        top += self._points(5 if self.numbered else 14)
+        bar_top = top + self.geometry.height + self._inches(0.16)
+        legend_top = bar_top + self._inches(0.1) + self._points(8 * 2.2)
+        height = legend_top + self._points(8 * 1.45) * len(self.legend) + self.margin
         self.page = (self.left + self.width + self.margin, height)
         # a hundredth of a dot more, or rounding down could lose the last one
         across, down = ((side + 0.01) / self.dpi for side in self.page)
@@ -119,7 +114,7 @@ class _Page:
         self._mosaic(top)
         self._bar(bar_top)
         for index, line in enumerate(self.legend):
-            self._text(self.left, legend_top + index * self.points(8 * 1.45), line, 8)
+            self._text(self.left, legend_top + index * self._points(8 * 1.45), line, 8)
         return self.figure
 
     def _text(self, x: float, y: float, text: str, size: float, **options: Any) -> None:
@@ -150,7 +145,7 @@ class _Page:
                 left, tile_top, _, _ = geometry.box(position)
                 self._text(
                     self.left + left,
-                    top + tile_top - self.points(1),
+                    top + tile_top - self._points(1),
                     str(channel),
                     self.number_size,
                     va="bottom",
@@ -162,31 +157,31 @@ class _Page:
         """Write the first channel of a row at its left; the rank of its first tile where sorted."""
         geometry, down = self.geometry, self.geometry.pitch[0]
         by_index = self.grid.sort == "index"
-        step = ceil(self.points(7.5) / down)
+        step = ceil(self._points(7.5) / down)
         for row in range(0, geometry.rows, step):
             position = row * geometry.columns
             label = str(position) if by_index else f"#{position + 1}"
             middle = top + row * down + geometry.tile_height * geometry.magnification / 2
             self._text(
-                self.left - self.points(3), middle, label, 6, ha="right", va="center_baseline"
+                self.left - self._points(3), middle, label, 6, ha="right", va="center_baseline"
             )
         counted = say("channel") if by_index else say("rank")
         every = max(1, round(geometry.columns / 8))
         for column in range(0, geometry.columns, every):
             x = self.left + column * geometry.pitch[1]
             label = f"+{column}" if column else counted
-            self._text(x, top - self.points(2), label, 6, va="bottom")
+            self._text(x, top - self._points(2), label, 6, va="bottom")
 
     def _bar(self, top: int) -> None:
-        wide, high = min(self.width, self.inches(3.6)), self.inches(0.1)
+        wide, high = min(self.width, self._inches(3.6)), self._inches(0.1)
         ramp = self.grid.palette[None, :LEVELS]
         axes = self._axes(self.left, top, wide, high)
         axes.imshow(ramp, interpolation="nearest", aspect="auto")
         for fraction, label in self.grid.ticks:
             side = {0.0: "left", 1.0: "right"}.get(fraction, "center")
             x = self.left + fraction * wide
-            self._text(x, top + high + self.points(2), label, 7, ha=side)
-        x = self.left + wide + self.inches(0.2)
+            self._text(x, top + high + self._points(2), label, 7, ha=side)
+        x = self.left + wide + self._inches(0.2)
         stats = self.grid.stats
         for count, level, word in (
             (int(stats.nan.sum()), colormaps.NAN_LEVEL, "NaN"),
@@ -195,12 +190,12 @@ class _Page:
             if count:
                 swatch = self._axes(x, top, high, high)
                 swatch.imshow(self.grid.palette[None, level : level + 1], aspect="auto")
-                self._text(x + high + self.points(3), top, f"{count:,} {word}", 7)
-                x += self.inches(0.9)
+                self._text(x + high + self._points(3), top, f"{count:,} {word}", 7)
+                x += self._inches(0.9)
 
 
 def draw_tiles(grid: "Grid", axes: "Axes") -> "ScalarMappable":
-    """Draw the tiles into axes; `Grid.draw` says what is drawn and what is refused."""
+    """Draw the tiles into axes; `Grid.draw` has the details."""
     from matplotlib.axes import Axes  # noqa: PLC0415 - see `figures.new_figure`
 
     if not isinstance(axes, Axes):

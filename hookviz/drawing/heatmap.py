@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.drawing.figures import check_dpi, new_figure, width_in_points
-from hookviz.drawing.fonts import readable
+from hookviz.drawing.colormaps import coloured
+from hookviz.drawing.figures import check_dpi, new_figure, readable, width_in_points
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import color_limit, over_image
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
@@ -27,7 +26,7 @@ _TEXT_PT = 7.0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Heatmap:
-    """Map of what parts of an input count, and how it looks on the image.
+    """Map of how much each part of an input counts, and its picture on the image.
 
     Attributes:
         values: the map, ``(H, W)`` of the layer or of the input; of sound, a volume or a clip with

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import log, sqrt
-from typing import Any
 
 import numpy as np
 
@@ -99,7 +98,8 @@ def lay_out(
     Raises:
         SettingError: `aspect` is not from 0.05 to 20, or `width` is not from 16 to `MAX_WIDTH`.
     """
-    if not _is_number(aspect) or not 0.05 <= aspect <= 20:
+    is_number = isinstance(aspect, int | float) and not isinstance(aspect, bool)
+    if not is_number or not 0.05 <= aspect <= 20:
         raise SettingError(
             say("aspect={aspect!r} is not a number from 0.05 to 20; a page has 1.6.", aspect=aspect)
         )
@@ -153,7 +153,3 @@ def mosaic(levels: Levels, geometry: Geometry, fill: int) -> Levels:
     if rest:
         areas[full, :rest] = tiles[full * columns :]
     return canvas[: geometry.height, : geometry.width]
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

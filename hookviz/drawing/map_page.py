@@ -35,7 +35,7 @@ class Card:
 
     Attributes:
         id: of its outline in an SVG.
-        name: what is written above; of a join its sign, in its circle.
+        name: the text above; of a join its sign, in its circle.
         left, top, width, height: where it lies.
         level: in how many blocks it is; 1 for one that is in none.
         pictures: from top to bottom, of one size, RGB uint8 ``(H, W, 3)``.
@@ -64,7 +64,7 @@ class Line:
         id: of it in an SVG.
         points: that it leads through.
         level: of the cards that it joins.
-        is_faint: one of so many that each alone says little.
+        is_faint: one of more than 100 lines, drawn faintly.
     """
 
     id: str

@@ -53,12 +53,8 @@ def overlay(
     stands where its receptive field has its centre when the layers before pad evenly; with uneven
     padding it is off by less than a cell.
 
-    Args:
-        image: the original, RGB uint8, ``(H, W, 3)``.
-        colours: the coloured map, RGB uint8, ``(rows, columns, 3)``.
-        crop: which part of `image` the network saw.
-        opacity: of the map, 0…1.
-        side: the longer side of the result in pixels.
+    The image is RGB uint8, ``(H, W, 3)``, the coloured map ``(rows, columns, 3)``; `crop` is the
+    part of the image that the network saw. The longer side of the result is `side` pixels.
 
     Returns:
         RGB uint8, ``(h, w, 3)``, with the longer of h and w equal to `side`.
@@ -96,14 +92,7 @@ def laid_over(
 def _cells(
     pixels: int, length: int, part: tuple[float, float], cells: int
 ) -> tuple[NDArray[np.intp], slice]:
-    """Return which cell lies over the middle of each pixel of an axis, and which pixels have one.
-
-    Args:
-        pixels: of the picture.
-        length: of the original, in its own pixels.
-        part: where in it the cells begin and end.
-        cells: how many there are.
-    """
+    """Return the cell over the middle of each pixel of an axis, and which pixels have one."""
     middles = (np.arange(pixels) + 0.5) / pixels * length
     cell = np.floor((middles - part[0]) / (part[1] - part[0]) * cells).astype(np.intp)
     covered = np.flatnonzero((cell >= 0) & (cell < cells))  # one run of them
@@ -111,25 +100,27 @@ def _cells(
     return cell[first:last], slice(first, last)
 
 
-def over_input(model_input: ModelInput, colours: Pixels, *, opacity: float = 0.6) -> Pixels:
-    """Lay a coloured map, ``(rows, columns, 3)``, over all that the network saw: RGB uint8.
-
-    An input without a picture is drawn in grey, from its lowest to its highest value.
-    """
-    picture = input_picture(model_input)
-    height, width = picture.shape[:2]
-    whole = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
-    return overlay(picture, colours, whole, opacity=opacity)
-
-
 def input_picture(model_input: ModelInput) -> Pixels:
     """Return what the network sees, RGB uint8 ``(H, W, 3)``; in grey if it was given no picture."""
-    return model_input.picture if model_input.picture is not None else _drawn(model_input.tensor)
+    return (
+        model_input.picture
+        if model_input.picture is not None
+        else _grey_picture(model_input.tensor)
+    )
 
 
 def input_thumbnail(model_input: ModelInput, side: int) -> Pixels:
-    """Return a `thumbnail` of what the network saw, or of a grey picture of it."""
+    """Return a `thumbnail` of the input's picture, or of a grey picture of it."""
     return thumbnail(input_picture(model_input), side)
+
+
+def original_and_crop(model_input: ModelInput, image: InputImage | None) -> tuple[Pixels, Crop]:
+    """Return the original and the part that the network saw; all of the input if unknown."""
+    if image is not None and model_input.crop is not None:
+        return image.pixels, model_input.crop
+    picture = input_picture(model_input)
+    height, width = picture.shape[:2]
+    return picture, Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
 
 
 def over_image(
@@ -137,14 +128,14 @@ def over_image(
 ) -> Pixels:
     """Lay a coloured map, ``(rows, columns, 3)``, over the original where the network saw it.
 
-    Where the original or the crop is not known, it is as `over_input`.
+    Where the original or the crop is not known, the map lies over all that the network saw. An
+    input without a picture is drawn in grey, from its lowest to its highest value.
     """
-    if image is None or model_input.crop is None:
-        return over_input(model_input, colours, opacity=opacity)
-    return overlay(image.pixels, colours, model_input.crop, opacity=opacity)
+    picture, crop = original_and_crop(model_input, image)
+    return overlay(picture, colours, crop, opacity=opacity)
 
 
-def _drawn(tensor: Tensor) -> Pixels:
+def _grey_picture(tensor: Tensor) -> Pixels:
     """Draw an input tensor, ``(1, C, H, W)``, as a grey picture: the mean over its channels."""
     values = tensor[0].mean(0).numpy()
     finite = values[np.isfinite(values)]
@@ -158,9 +149,8 @@ def _drawn(tensor: Tensor) -> Pixels:
 def framed(picture: Pixels, box: tuple[int, int, int, int]) -> Pixels:
     """Frame a rectangle of a picture in white and black, seen on any ground.
 
-    Args:
-        picture: RGB uint8, ``(H, W, 3)``.
-        box: top, left, bottom, right in its pixels; the last row and column are not included.
+    The picture is RGB uint8, ``(H, W, 3)``. The box is top, left, bottom, right in its pixels; the
+    last row and column are not included.
 
     Returns:
         RGB uint8, ``(H, W, 3)``.
@@ -185,11 +175,8 @@ def on_picture(
 ) -> tuple[int, int, int, int]:
     """Convert a rectangle of a network's input into pixels of a picture of the whole image.
 
-    Args:
-        box: top, left, bottom, right in pixels of the input.
-        crop: which part of the image the input shows.
-        image: the image.
-        size: height and width of the picture.
+    The box is top, left, bottom, right in pixels of the input, `crop` the part of the image that
+    the input shows, and `size` the height and width of the picture.
     """
     down = (crop.bottom - crop.top) / crop.height * size[0] / image.height
     across = (crop.right - crop.left) / crop.width * size[1] / image.width
@@ -219,12 +206,10 @@ def on_image(
 def on_input(picture: Pixels, box: tuple[int, int, int, int], sides: tuple[int, ...]) -> Pixels:
     """Frame a rectangle of an input on a picture of all of it, RGB uint8.
 
-    Args:
-        picture: RGB uint8, ``(H, W, 3)``, of any size.
-        box: top, left, bottom, right in pixels of the input.
-        sides: height and width of the input.
+    The picture is RGB uint8, ``(H, W, 3)``, of any size. The box is top, left, bottom, right in
+    pixels of the input, whose height and width are `sides`.
     """
     down, across = (shown / side for shown, side in zip(picture.shape[:2], sides, strict=True))
     top, left, bottom, right = box
-    on_shown = round(top * down), round(left * across), round(bottom * down), round(right * across)
-    return framed(picture, on_shown)
+    scaled = round(top * down), round(left * across), round(bottom * down), round(right * across)
+    return framed(picture, scaled)

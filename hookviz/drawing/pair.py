@@ -7,10 +7,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.colormaps import GAP_LEVEL
+from hookviz.drawing.colormaps import GAP_LEVEL, palette_png
 from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.drawing.layout import mosaic
-from hookviz.drawing.palette import palette_png
 from hookviz.drawing.panels import GridPanel
 from hookviz.drawing.scales import Limits, limits
 from hookviz.drawing.statistics import channel_stats
@@ -64,47 +63,39 @@ def draw_pair(
     b: NDArray[np.float32],
     *,
     titles: tuple[str, str],
-    sort: str = "index",
-    channels: Sequence[int] | None = None,
+    order: str | Sequence[int] = "index",
     top: int | None = None,
     scale: str = "layer",
-    colormap: str = "inferno",
-    signed_colormap: str = "RdBu_r",
+    colormaps: tuple[str, str] = ("inferno", "RdBu_r"),
 ) -> Pair:
     """Draw the maps of A and B, each ``(C, H, W)``, on one scale that spans the values of both.
 
     Where the shapes agree, B is A's neighbour tile by tile and there is a difference. Where they
     do not, every policy but ``"channel"`` still gives both the same colours for the same values.
 
-    Args:
-        a: the maps of A.
-        b: the maps of B.
-        titles: what A's and B's grids are called.
-        sort: one of `SORTS`, by the values of B where the shapes agree, else each by its own.
-        channels: their numbers in an order that takes the place of `sort` where the shapes agree.
-        top: how many channels to show, the first ones in that order; None shows all.
-        scale: one of `SCALES`.
-        colormap: where no value of either is below zero.
-        signed_colormap: where one is, and of the difference.
+    `order` is one of `SORTS`, by the values of B where the shapes agree, else by those of each; or
+    for one shape channel numbers. The second colormap is for maps with values below zero, and for
+    the difference; the first for others.
 
     Raises:
         HookVizError: the maps are empty, or no maps.
         SettingError: an option has a value that means nothing here.
     """
-    colours = signed_colormap if bool((a < 0).any() or (b < 0).any()) else colormap
+    colours = colormaps[bool((a < 0).any() or (b < 0).any())]
+    sort = order if isinstance(order, str) else "index"
     grid_a, grid_b = (
         make_grid(maps, sort=sort, top=top, colormap=colours, limits=limits, title=title)
         for maps, limits, title in zip((a, b), _shared(a, b, scale), titles, strict=True)
     )
     if a.shape != b.shape:
         return Pair(grid_a, grid_b, None)
-    shown = [*(grid_b.order if channels is None else channels)][:top]
+    shown = [*(grid_b.order if isinstance(order, str) else order)][:top]
 
     def draw_difference() -> Grid:
         with np.errstate(invalid="ignore", over="ignore"):
             changed = b - a
         title = f"{titles[1]} − {titles[0]}"
-        grid = make_grid(changed, scale="symmetric", colormap=signed_colormap, title=title)
+        grid = make_grid(changed, scale="symmetric", colormap=colormaps[1], title=title)
         return replace(with_channels(grid, changed, shown), about=f"B − A: {say(_RAISES)}.")
 
     return Pair(with_channels(grid_a, a, shown), with_channels(grid_b, b, shown), draw_difference)
@@ -150,11 +141,8 @@ def before_and_after(
 ) -> tuple[GridPanel, GridPanel]:
     """Return two grids that the page flips between in one place.
 
-    Args:
-        layer: whose maps they are.
-        before: ``(C, H, W)``.
-        after: the same.
-        unmoved: what is said where nothing changed; else the largest change is said.
+    Both are ``(C, H, W)``. Where nothing changed, `unmoved` is the text; else it is the largest
+    change.
     """
     with np.errstate(invalid="ignore"):  # ∞ − ∞
         moved = np.abs(after - before)

@@ -16,7 +16,7 @@ from hookviz.drawing.grid import Grid
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.pictures import encode_png, square
 from hookviz.language.saying import joined, say, sentences
-from hookviz.types import Crop, InputImage, Model, ModelInput, Pixels
+from hookviz.types import InputImage, Model, ModelInput, Pixels
 from hookviz.wording import csv_cell, text_table
 
 # Read on a white notebook and on a dark one: nobody tells us which it is.
@@ -75,9 +75,7 @@ class Panel(ABC):
     def file(self, stem: str, model: Model) -> PanelFile | None:
         """Draw it as a file called `stem` with an ending; None where it is text alone.
 
-        Args:
-            stem: the name without its ending; a `FilePanel` has a name of its own.
-            model: the model that was looked at.
+        `stem` is the name without its ending; a `FilePanel` has a name of its own.
         """
         return self._file(stem, model)
 
@@ -198,12 +196,7 @@ def overlay_panel(
     All that are made of one input have the same crop and scale. Where the original or the crop is
     not known, the map lies over all that the network saw.
     """
-    if image is None or model_input.crop is None:
-        whole = overlay.input_picture(model_input)
-        height, width = whole.shape[:2]
-        crop = Crop(left=0, top=0, right=width, bottom=height, height=height, width=width)
-    else:
-        whole, crop = image.pixels, model_input.crop
+    whole, crop = overlay.original_and_crop(model_input, image)
     lower = overlay.shrunk(whole, _OVERLAY_PX)
     shown, upper = (
         overlay.laid_over(lower, colours, crop, whole.shape[:2], opacity=share)
@@ -219,7 +212,7 @@ class PicturesPanel(Panel):
     Attributes:
         pictures: RGB uint8, ``(S, S, 3)``, all of one size; None for one that is not there.
         names: what each shows, as many.
-        notes: what is said of each, as many.
+        notes: a note on each, as many.
     """
 
     title: str

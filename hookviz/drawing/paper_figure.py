@@ -16,8 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from hookviz.drawing.colormaps import INF_LEVEL, INF_WORD, NAN_LEVEL, NAN_WORD
-from hookviz.drawing.figures import check_dpi, new_figure, width_in_points
-from hookviz.drawing.fonts import readable
+from hookviz.drawing.figures import check_dpi, new_figure, readable, width_in_points
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.grid_page import mappable
 from hookviz.drawing.scales import ticks
@@ -68,7 +67,7 @@ def figure(
 
     Raises:
         HookVizError: there is no capture or layer, or an activation is no ``(C, H, W)``.
-        UnknownLayerError: a capture has no such layer.
+        UnknownLayerError: a capture lacks that layer.
         SettingError: an option means nothing, or the figure is too narrow for its channel numbers.
 
     >>> model = hookviz.load_model("shapesnet")

@@ -1,8 +1,4 @@
-"""Quantise values to colour levels, and say in words and numbers what the colours mean.
-
-A *level* is an index into a palette of 256 colours: 0 to `LEVELS` − 1 run through the colormap,
-and the rest are reserved. Pure NumPy: `hookviz.drawing.palette` has the colours themselves.
-"""
+"""Choose the values of the end colours, and say in words and numbers what the colours mean."""
 
 from dataclasses import dataclass, replace
 from math import floor, isfinite, log10
@@ -10,8 +6,8 @@ from math import floor, isfinite, log10
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.colormaps import INF_LEVEL, INF_WORD, LEVELS, NAN_LEVEL, NAN_WORD, Colormap
-from hookviz.drawing.statistics import ChannelStats, Floats, Levels
+from hookviz.drawing.colormaps import INF_WORD, NAN_WORD, Colormap
+from hookviz.drawing.statistics import ChannelStats, Floats
 from hookviz.errors import HookVizError, SettingError, one_of, shorten
 from hookviz.language.saying import mark, say, say_count
 from hookviz.wording import number
@@ -76,7 +72,7 @@ def limits(values: NDArray[np.float32], stats: ChannelStats, scale: str = "layer
     return Limits(scale, np.full(len(stats), low), np.full(len(stats), high), clipped)
 
 
-def held(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
+def limits_for(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
     """Return the limits of another picture, or ``(low, high)``, for values with these `stats`.
 
     Raises:
@@ -101,7 +97,7 @@ def held(limits: Limits | tuple[float, float], stats: ChannelStats) -> Limits:
 
 
 def _ends(limits: tuple[float, float]) -> tuple[float, float]:
-    """Return two numbers as floats, or refuse what is no range.
+    """Return two numbers as floats, or refuse them.
 
     Raises:
         SettingError: it is not two finite numbers, the lower one first.
@@ -119,34 +115,6 @@ def _ends(limits: tuple[float, float]) -> tuple[float, float]:
             limits=shorten(repr(limits)),
         )
     )
-
-
-def quantise(values: NDArray[np.float32], low: Floats, high: Floats) -> Levels:
-    """Quantise values to levels, uint8, ``(N, H, W)``; `low` and `high` are per channel, ``(N,)``.
-
-    The range is cut into `LEVELS` equal parts, as matplotlib does: `low` is level 0, `high` and
-    above are the last one, below `low` is 0. A channel whose `low` and `high` are equal gets level
-    0 everywhere, so a dead channel is never bright. NaN and ±∞ get levels of their own.
-    """
-    span = high - low
-    varying = span > 0
-    # float32 is quicker, and exact enough as long as neither the span nor its inverse overflows
-    gentle = not varying.any() or (span[varying].min() > 1e-30 and span.max() < 1e38)
-    kind = np.float32 if gentle else np.float64
-    factor = np.divide(LEVELS, span, out=np.zeros_like(span), where=varying).astype(kind)
-    with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-        scaled = np.subtract(values, low.astype(kind)[:, None, None], dtype=kind)
-        scaled *= factor[:, None, None]
-        np.clip(scaled, 0, LEVELS - 1, out=scaled)
-    finite = np.isfinite(values)
-    spoilt = not finite.all()
-    if spoilt:
-        scaled[~finite] = 0
-    levels: Levels = scaled.astype(np.uint8)
-    if spoilt:
-        levels[np.isnan(values)] = NAN_LEVEL
-        levels[np.isinf(values)] = INF_LEVEL
-    return levels
 
 
 def _percentile_of_sizes(values: NDArray[np.float32], stats: ChannelStats) -> float:

@@ -18,8 +18,8 @@ from hookviz.drawing.colormaps import (
     LEVELS,
     NAN_COLOUR,
     PROJECTED_SIGNED,
+    palette_of,
 )
-from hookviz.drawing.palette import palette_of
 from hookviz.explorer.subject import Colours
 from hookviz.explorer.view import choices
 from hookviz.language.catalogs import script_words, signs

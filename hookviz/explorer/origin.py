@@ -13,8 +13,13 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.layers import ranking
 from hookviz.explaining.layers.layer_call import CellSum, LayerCall, Step, explain_cell
 from hookviz.explaining.layers.layer_description import describe_layer
-from hookviz.explaining.layers.layer_recorder import record_layer_call
-from hookviz.explaining.layers.norm_call import NormCall, NormedCell, explain_norm, record_norm_call
+from hookviz.explaining.layers.layer_recorder import (
+    NormCall,
+    NormedCell,
+    explain_norm,
+    record_layer_call,
+    record_norm_call,
+)
 from hookviz.explorer.encoding import largest, rows_of_numbers
 from hookviz.explorer.glossary import explained
 from hookviz.explorer.layers import ResolvedView, maps, resolve

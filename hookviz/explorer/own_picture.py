@@ -17,9 +17,8 @@ from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import MOST_STEPS, View
 from hookviz.language.saying import say
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.layer_passes import ROUNDED
 from hookviz.synthesis.maximizing import STEPS, begin
-from hookviz.synthesis.optimizing import Optimization, run_resumed
+from hookviz.synthesis.optimizing import ROUNDED, Optimization, run_resumed
 from hookviz.synthesis.settings import SynthesisMethod
 from hookviz.types import Pixels
 from hookviz.wording import number

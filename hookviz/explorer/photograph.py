@@ -13,7 +13,7 @@ from hookviz.drawing.dimensions import middle_slice, slices
 from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.pictures import encode_jpeg, small_png
 from hookviz.explaining.layers.layer_description import facts
-from hookviz.explaining.receptive_fields.attention_rules import ALL, WINDOWS
+from hookviz.explaining.receptive_fields.extent import ALL, WINDOWS
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.explorer.encoding import MOST_VALUES
 from hookviz.explorer.glossary import explained

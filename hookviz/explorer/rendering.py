@@ -15,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from hookviz.capturing.cache import ByteCache
-from hookviz.comparing.channels import ChannelComparison, compare_maps
+from hookviz.comparing.captures import ChannelComparison, compare_maps
 from hookviz.drawing.dimensions import middle_maps, middle_slice
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, draw_on_scale, scale_of
+from hookviz.drawing.grid import Grid, ScaleLock, draw_on_scale, scale_of
 from hookviz.drawing.pair import Pair, draw_pair, why_unlike
 from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import SORTS
@@ -65,7 +64,9 @@ class Look:
     signed_colormap: str
     of_difference: str
 
-    def draw(self, activation: Activation, held: Held | None, depth: int | None = None) -> Grid:
+    def draw(
+        self, activation: Activation, held: ScaleLock | None, depth: int | None = None
+    ) -> Grid:
         """Draw an activation.
 
         Args:
@@ -177,17 +178,17 @@ class PinnedPair:
         key = ("pair", self.key, title, look, current())  # of which the words are said, too
         pair: Pair | None = self.cache.get(key)
         if pair is None:
-            changed = look.sort == CHANGE and self.alike
+            order: str | list[int] = look.sort if look.sort in SORTS else "index"
+            if look.sort == CHANGE and self.alike:
+                order = self.channels.most_changed.tolist()
             pair = draw_pair(
                 self.a,
                 self.b,
                 titles=(self.pinned.step, title),
-                sort=look.sort if look.sort in SORTS else "index",
-                channels=self.channels.most_changed.tolist() if changed else None,
+                order=order,
                 top=look.top,
                 scale=look.scale,
-                colormap=look.colormap,
-                signed_colormap=look.of_difference,
+                colormaps=(look.colormap, look.of_difference),
             )
             levels = pair.a.levels.nbytes + pair.b.levels.nbytes
             # with the maps, of which a difference is drawn when it is asked for, and the sprites
@@ -311,7 +312,7 @@ def answer_changes(
     )
 
 
-def scale_in_view(held: Held | None) -> HeldScale | None:
+def scale_in_view(held: ScaleLock | None) -> HeldScale | None:
     """Return a held scale as a view has it; None where each channel has one of its own."""
     limits = None if held is None else held.limits
     if held is None or limits is None:
@@ -324,19 +325,19 @@ def scale_in_view(held: Held | None) -> HeldScale | None:
 
 def scale_of_view(
     chosen: HeldScale | None, of: tuple[object, ...], scale: str, channels: int
-) -> Held | None:
+) -> ScaleLock | None:
     """Return the scale that a view holds; None where it holds none, or one of another drawing.
 
     Args:
         chosen: what the view says.
-        of: key of the drawing, by `hookviz.drawing.held_scale.scale_of`.
+        of: key of the drawing, by `hookviz.drawing.grid.scale_of`.
         scale: one of `SCALES`, which the held one is of.
         channels: number of channels.
     """
     if chosen is None or chosen.of != _digest(of):
         return None
     low, high = np.full(channels, chosen.low), np.full(channels, chosen.high)
-    return Held(of, Limits(scale, low, high), chosen.is_signed)
+    return ScaleLock(of, Limits(scale, low, high), chosen.is_signed)
 
 
 def _digest(of: tuple[object, ...]) -> str:

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.drawing.grid import Grid
+from hookviz.drawing.grid import Grid, channel_facts, geometry_facts, tile_facts
 from hookviz.drawing.pair import Pair, why_unlike
 from hookviz.drawing.pictures import small_png
 from hookviz.drawing.statistics import SORTS, order, strongest_cells
-from hookviz.drawing.tile_facts import channel_facts, geometry_facts, tile_facts
 from hookviz.errors import HookVizError
 from hookviz.explorer.excites import OF_CELLS, PatchTiles, atlas_of_step, patch_tiles
 from hookviz.explorer.glossary import emphasised, explained, plainly

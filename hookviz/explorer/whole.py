@@ -12,26 +12,29 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.tile_facts import geometry_facts
+from hookviz.drawing.grid import geometry_facts, make_grid
 from hookviz.errors import HookVizError
 from hookviz.explaining.network_map.class_paths import (
     ALONE,
+    ChannelPath,
     ClassPaths,
-    Way,
-    WayStep,
+    PathStep,
     class_paths,
     shares_of,
 )
 from hookviz.explaining.network_map.followed_pass import follow_pass
 from hookviz.explaining.network_map.layout import (
+    ENTRY,
+    EXIT,
+    Part,
     PlacedPart,
     in_a_tall_window,
     in_a_wide_window,
     lay_out,
+    network_map,
+    shares_along,
 )
-from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map, shares_along
-from hookviz.explaining.network_map.strongest_maps import (
+from hookviz.explaining.network_map.mapped_network import (
     CHANNELS,
     StrongestMaps,
     on_one_scale,
@@ -218,7 +221,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
     model, model_input = subject.model, subject.model_input
     with subject.take_turn(model.title, "why", "") as run:
         reporter = ProgressReporter(between_layers(run, model), 2)
-        paths = class_paths(model, model_input, index, ways=3, progress=reporter.within)
+        paths = class_paths(model, model_input, index, progress=reporter.within)
         reporter.step()
         shares = _shares(paths)
 
@@ -243,7 +246,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
         for name, module in model.network.named_modules()
         if any(True for _ in module.parameters(recurse=False))
     }
-    ways = [_path_facts(subject, paths, way, weighted) for way in paths.ways]
+    ways = [_path_facts(subject, paths, way, weighted) for way in paths.channel_paths]
     return Answer(
         {
             "class": index,
@@ -256,7 +259,7 @@ def _reasons(subject: Subject, index: int, label: str) -> Answer:
                 "cells. Its share is among the channels of its layer that speak for the class; a "
                 "line is as wide as what goes along it."
             )
-            if paths.ways
+            if paths.channel_paths
             else say("No layer passes anything on to this class: gradient × activation is 0."),
             "limits": say(
                 "It is the slope at this one image, not cause: a closed ReLU passes nothing on, "
@@ -337,14 +340,14 @@ def _patches(subject: Subject, cause: Mapping[str, Any]) -> list[dict[str, str]]
 
 
 def _path_facts(
-    subject: Subject, paths: ClassPaths, way: Way, weighted: Collection[str]
+    subject: Subject, paths: ClassPaths, way: ChannelPath, weighted: Collection[str]
 ) -> dict[str, Any]:
     """Return a path's steps from the class on, each channel once: by the layer that made it.
 
     Its cause is the first step at which it leaves the other paths, by the layer with weights: a
     dropout, for example, counts the channels of several layers together.
     """
-    runs: list[list[WayStep]] = []
+    runs: list[list[PathStep]] = []
     for step in way:
         if runs and runs[-1][0].channel == step.channel:
             runs[-1].append(step)

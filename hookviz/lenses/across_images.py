@@ -9,8 +9,8 @@ from hookviz.capturing.batch_images import named
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import TENSORS_IN, batches, constants, file_of, in_order
 from hookviz.codegen.script_text import as_maps, source_of
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import input_picture
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImageMap, MapsPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError, SettingError
 from hookviz.explaining.layers.channel_maps import (

@@ -16,9 +16,8 @@ from hookviz.lenses.contract.lens import SEES, Lens, LensOutput, Preview, Subjec
 from hookviz.lenses.contract.parameters import LayerChoice, RealNumber
 from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, steps_choice
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.model_range import InputRange, picture_shape
 from hookviz.synthesis.optimizing import Optimization, run_resumed
-from hookviz.synthesis.picture_space import spectrum_of, to_plain
+from hookviz.synthesis.picture_space import InputRange, picture_shape, spectrum_of, to_plain
 from hookviz.synthesis.settings import SynthesisMethod, moved
 from hookviz.wording import number
 

@@ -10,14 +10,19 @@ from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import batches, constants, file_of, forward, in_order
 from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.overlay import on_input
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.explaining.attribution.gradients import input_gradient
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
-from hookviz.explaining.receptive_fields.effective_field import MASS, strongest, weights_of_pixels
-from hookviz.explaining.receptive_fields.receptive_field import Box, receptive_fields
+from hookviz.explaining.receptive_fields.receptive_field import (
+    MASS,
+    Box,
+    receptive_fields,
+    strongest,
+    weights_of_pixels,
+)
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Preview, Subject
 from hookviz.lenses.contract.many_images import left_out, over_images
@@ -165,13 +170,13 @@ def _pictures(
 ) -> tuple[Panel, ...]:
     end = overlay.color_limit(total)
     colours = coloured(np.sqrt(np.maximum(total, 0) / end), "inferno", low=0.0, high=1.0)
-    over = overlay.over_input(subject.model_input, colours, opacity=0.8)
+    over = overlay.over_image(subject.model_input, None, colours, opacity=0.8)
     picture = overlay.shrunk(overlay.input_picture(subject.model_input), _LARGE)
     part = np.where(chosen[..., None], np.uint8(255), np.uint8(0)).repeat(3, 2)
     top, left, bottom, right = box
     close = colours[top:bottom, left:right]
     enlarged = max(1, _CLOSE // max(close.shape))
-    light = overlay.over_input(subject.model_input, part, opacity=1)
+    light = overlay.over_image(subject.model_input, None, part, opacity=1)
     dimmed = np.where(light > 0, picture, (picture * _DARK).astype(np.uint8))
     return (
         ImagePanel(

@@ -13,9 +13,9 @@ from hookviz.capturing.features import features
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import FORWARD, constants, file_of, in_order
 from hookviz.codegen.script_text import as_maps, quoted, source_of
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.overlay import input_thumbnail
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     GridPanel,
     ImagePanel,
@@ -25,7 +25,7 @@ from hookviz.drawing.panels import (
     TextPanel,
 )
 from hookviz.errors import HookVizError, shorten
-from hookviz.explaining.features.index_neighbours import (
+from hookviz.explaining.image_features import (
     MOST_PICTURES,
     PICTURE_SIDE,
     index_neighbours,

@@ -17,8 +17,8 @@ from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, forward, in_order, target
 from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import grid_of_any, make_grid
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import (
     ChartPanel,
     GridPanel,
@@ -28,7 +28,12 @@ from hookviz.drawing.panels import (
     overlay_panel,
 )
 from hookviz.errors import HookVizError
-from hookviz.explaining.attribution.cam_formulas import (
+from hookviz.explaining.attribution.gradients import (
+    Numbers,
+    last_layer_with_gradient,
+    layer_gradient,
+)
+from hookviz.explaining.attribution.methods import (
     eigen_cam,
     grad_cam,
     grad_cam_plus_plus,
@@ -37,11 +42,6 @@ from hookviz.explaining.attribution.cam_formulas import (
     score_cam,
     strongest,
     weighed_by,
-)
-from hookviz.explaining.attribution.gradients import (
-    Numbers,
-    last_layer_with_gradient,
-    layer_gradient,
 )
 from hookviz.explaining.attribution.target import AttributionTarget, map_shape
 from hookviz.language.saying import mark, say, sentences
@@ -169,7 +169,7 @@ def run(
     """Return a method's map, ``max(0, Σ_k w_k A_k)``, A being the layer's output in one call.
 
     The formulas with their sources are at `grad_cam`, `grad_cam_plus_plus`, `layer_cam`,
-    `eigen_cam` and `score_cam` in `hookviz.explaining.attribution.cam_formulas`. Values are
+    `eigen_cam` and `score_cam` in `hookviz.explaining.attribution.methods`. Values are
     ``map`` after and ``signed`` before the ReLU, ``(H, W)``, ``weights``, ``(C,)``, where the
     method has any, and ``score``, before the softmax. With another class or method beside it, its
     map is ``other_map``.

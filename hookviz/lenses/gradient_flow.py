@@ -1,6 +1,6 @@
 """Measure the gradient that reaches each layer in one training step, and what clipping does.
 
-The formulas, with their sources, are in `hookviz.explaining.layers.weight_gradients`.
+The formulas, with their sources, are in `hookviz.explaining.layers.training_health`.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order, target
 from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
-from hookviz.explaining.layers.weight_gradients import (
+from hookviz.explaining.layers.training_health import (
     EXPLODING,
     LOST,
     VANISHING,

@@ -15,7 +15,7 @@ from hookviz.codegen.script_text import quoted, source_of
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel
 from hookviz.drawing.statistics import Histogram, histogram
 from hookviz.errors import HookVizError, ModelError
-from hookviz.explaining.layers.layer_health import (
+from hookviz.explaining.layers.training_health import (
     WITHOUT_UNITS,
     NetworkHealth,
     OutputHealth,

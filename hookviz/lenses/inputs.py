@@ -10,9 +10,10 @@ from torch import Tensor, nn
 
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order
+from hookviz.drawing.colormaps import quantise
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import GridPanel, Panel, TablePanel, TextPanel
-from hookviz.drawing.scales import Limits, quantise
+from hookviz.drawing.scales import Limits
 from hookviz.errors import HookVizError, ModelError
 from hookviz.explaining.layers.layer_io import Copies, LayerIO, layer_io, tensor_maps
 from hookviz.explaining.scores.scoring import class_scores

@@ -14,9 +14,10 @@ from hookviz.drawing.panels import (
     Panel,
     TextPanel,
 )
-from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
-from hookviz.explaining.attribution.integrated_gradients import (
+from hookviz.explaining.attribution.methods import (
+    BASELINES,
     IntegratedGradients,
+    baseline_of,
     completeness_error,
     gauss_legendre,
     integrated_gradients,

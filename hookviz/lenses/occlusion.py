@@ -8,15 +8,16 @@ from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import baseline, in_order, value_of
 from hookviz.codegen.script_text import source_of
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.grid import grid_of_any
 from hookviz.drawing.overlay import on_image
-from hookviz.drawing.palette import coloured
 from hookviz.drawing.panels import GridPanel, ImagePanel, Panel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
-from hookviz.explaining.attribution.baselines import BASELINES, baseline_of
-from hookviz.explaining.attribution.occlusion import (
+from hookviz.explaining.attribution.methods import (
+    BASELINES,
     Occlusion,
     Windows,
+    baseline_of,
     box_slices,
     hidden,
     occlusion,
@@ -59,7 +60,7 @@ def run(subject: Subject, *, baseline: str, window: int, stride: int, **target: 
     q is chosen by `TARGET_CHOICES`: the score of a class before the softmax or, where a layer is
     given, the mean of a channel of that layer, or one cell of it (Zeiler and Fergus, 2014). A
     square has `window` pixels a side, `stride` from one to the next, at most `window`, so that no
-    pixel is left out; what takes its place is in `hookviz.explaining.attribution.baselines`. Of
+    pixel is left out; what takes its place is in `hookviz.explaining.attribution.methods`. Of
     sound, volumes and clips a
     box of the input's proportions is hidden, whose shortest side is `window`. Values, float64:
     ``map``, the mean fall over all squares that hide a pixel, ``(H, W)``; ``drops``, the fall for

@@ -14,9 +14,9 @@ from hookviz.capturing.inputs import prepare
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import batches, constant_of, constants, file_of, in_order, target
 from hookviz.codegen.script_text import as_maps
-from hookviz.drawing.palette import coloured
+from hookviz.drawing.colormaps import coloured
+from hookviz.drawing.comparison_pages import heads_by_layer
 from hookviz.drawing.panels import ChartPanel, Panel, TablePanel, TextPanel, overlay_panel
-from hookviz.drawing.patching_page import heads_by_layer
 from hookviz.errors import SettingError
 from hookviz.explaining.patching.patch import Patching, PatchRow, Shares, patch_inputs
 from hookviz.hooking.forward_pass import ProgressReporter

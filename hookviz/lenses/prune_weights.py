@@ -3,9 +3,9 @@
 Of convolutions, and of linear layers over tokens or maps with channels last, whose channels are the
 rows of their matrix; those that put out vectors, such as a classifier, keep theirs. By six methods,
 weight by weight or channel by channel, without training afterwards; which go is said in
-`hookviz.explaining.pruning.methods`. At one share of them the maps of a layer are shown before and
-after, and the weights can be kept; of whole channels of convolutions there is a really smaller
-network.
+`hookviz.explaining.pruning.pruned_network`. At one share of them the maps of a layer are shown
+before and after, and the weights can be kept; of whole channels of convolutions there is a really
+smaller network.
 """
 
 import re
@@ -22,21 +22,19 @@ from hookviz.drawing.pair import before_and_after
 from hookviz.drawing.panels import ChartPanel, FilePanel, Panel, TablePanel, TextPanel
 from hookviz.errors import ModelError
 from hookviz.explaining.pruning.compacted_model import remove_pruned_channels
-from hookviz.explaining.pruning.methods import (
+from hookviz.explaining.pruning.pruned_network import (
     METHODS,
     OF_CHANNELS,
     RANDOM,
     Pruning,
-    without_random,
-    without_random_channels,
-    without_smallest,
-    without_smallest_channels,
-)
-from hookviz.explaining.pruning.pruned_network import (
     PruningPasses,
     PruningPlan,
     Values,
     plan_pruning,
+    without_random,
+    without_random_channels,
+    without_smallest,
+    without_smallest_channels,
 )
 from hookviz.language.saying import localised, mark, say, say_count
 from hookviz.lenses.contract.lens import WHAT_IF, Lens, LensOutput, Preview, Subject
@@ -123,9 +121,8 @@ def run(
         names,
         method,
         seed=seed,
-        shape=subject.shape,
+        shape=None if biases == _STAYS else subject.shape,
         model_input=subject.model_input,
-        keep_biases=biases == _STAYS,
         progress=lambda share: subject.progress(_PROGRESS_FOR_MEASURING * share),
     )
     shares = np.array([*np.arange(0, most, step), most]) / 100

@@ -11,12 +11,12 @@ from hookviz.codegen.lens_script import FORWARD, constants, in_order
 from hookviz.codegen.script_text import as_maps, source_of
 from hookviz.drawing.panels import ChartPanel, GridPanel, Panel, TablePanel, TextPanel
 from hookviz.errors import HookVizError
-from hookviz.explaining.layers.layer_description import field_text
-from hookviz.explaining.layers.region_selectivity import (
+from hookviz.explaining.layers.channel_maps import (
     RegionSelectivity,
     highest_first,
     inside_and_outside,
 )
+from hookviz.explaining.layers.layer_description import field_text
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
 from hookviz.lenses.contract.lens import LOOKS, Lens, LensOutput, Subject

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hookviz.capturing.class_maps import ClassMaps, class_maps
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import in_order, one_line
-from hookviz.drawing.palette import coloured
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.panels import Panel, PicturesPanel, TablePanel, TextPanel, overlay_panel
 from hookviz.errors import SettingError
 from hookviz.language.naming import class_label

@@ -22,8 +22,7 @@ from hookviz.drawing.panels import (
     TablePanel,
     TextPanel,
 )
-from hookviz.drawing.picture_card import Face, picture_card
-from hookviz.drawing.pictures import encode_png, enlarged
+from hookviz.drawing.pictures import Face, encode_png, enlarged, picture_card
 from hookviz.explaining.scores.adversarial import (
     MOST,
     OtherAnswer,

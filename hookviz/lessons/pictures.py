@@ -14,7 +14,7 @@ from hookviz.drawing.overlay import (
     laid_over,
     on_input,
     on_picture,
-    over_input,
+    over_image,
     shrunk,
 )
 from hookviz.drawing.pictures import Resampling, fit_size, resize
@@ -61,7 +61,7 @@ def photograph(
     if model_input.crop is None:
         picture = shrunk(input_picture(model_input), _SIDE)
         if colours is not None:
-            picture = over_input(model_input, colours, opacity=opacity)
+            picture = over_image(model_input, None, colours, opacity=opacity)
         sides = tuple(model_input.tensor.shape[2:])
         return picture if box is None else on_input(picture, box, sides)
     picture = shrunk(image.pixels, _SIDE)

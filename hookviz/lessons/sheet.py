@@ -24,7 +24,7 @@ from reportlab.platypus import (
 )
 from reportlab.platypus import Table as PdfTable
 
-from hookviz.drawing.fonts import font_file
+from hookviz.drawing.figures import font_file
 from hookviz.errors import HookVizError
 from hookviz.language.catalogs import is_unspaced
 from hookviz.language.saying import say

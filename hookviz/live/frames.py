@@ -27,8 +27,7 @@ from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.dimensions import middle_maps
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.grid import Grid, ScaleLock, scale_of
 from hookviz.errors import HookVizError, ImageError, shorten
 from hookviz.explorer.rendering import Look
 from hookviz.hooking.channels_last import faster_model, lay_out
@@ -173,7 +172,7 @@ def draw(
     model: Model,
     subject: Subject,
     *,
-    held: Held | None,
+    held: ScaleLock | None,
     timer: FrameTimer,
     check: Progress,
 ) -> DrawnFrame:

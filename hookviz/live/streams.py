@@ -17,12 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from hookviz.drawing.held_scale import Held
+from hookviz.drawing.colormaps import palette_png, quantise
+from hookviz.drawing.grid import ScaleLock, json_numbers, tile_facts
 from hookviz.drawing.overlay import on_picture
-from hookviz.drawing.palette import palette_png
-from hookviz.drawing.scales import quantise
 from hookviz.drawing.statistics import strongest_cells
-from hookviz.drawing.tile_facts import json_numbers, tile_facts
 from hookviz.errors import Cancelled, HookVizError
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.language.saying import mark, say
@@ -192,7 +190,7 @@ class Stream:
         self._on_closed = on_closed
         self._lock = threading.Lock()
         self._newest: Frame | None = None
-        self._held: Held | None = None
+        self._held: ScaleLock | None = None
         self._passed: Model | None = None
 
     def put(self, number: int, data: bytes) -> bool:
@@ -208,7 +206,7 @@ class Stream:
         return self._newest is not None
 
     @property
-    def held(self) -> Held | None:
+    def held(self) -> ScaleLock | None:
         """Scale that is held now, if it is."""
         held = self._held
         return replace(held) if held is not None and self.options.hold else None
@@ -248,7 +246,7 @@ class Stream:
                 if not options.hold:
                     self._held = None
                 elif self._held is None:
-                    self._held = Held()
+                    self._held = ScaleLock()
                 held = self._held
                 go_on = limit.within(self._check_open)
                 drawn = draw(frame.data, model, subject, held=held, timer=timer, check=go_on)
@@ -322,7 +320,7 @@ class Streams:
                 offer.stream.subject = subject
             return offer.token
 
-    def held(self, owner: str) -> Held | None:
+    def held(self, owner: str) -> ScaleLock | None:
         """Return the scale that the session's stream holds, if it has one and does."""
         with self._lock:
             offer = self._by_owner.get(owner)

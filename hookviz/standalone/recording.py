@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.drawing.colormaps import GAP_LEVEL
-from hookviz.drawing.palette import palette_of
+from hookviz.drawing.colormaps import GAP_LEVEL, palette_of
 from hookviz.explaining.layers.layer_call import FollowingOp, LayerCall
 from hookviz.explorer.answering import answer
 from hookviz.explorer.channel import channel_facts

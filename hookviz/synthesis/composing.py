@@ -5,7 +5,7 @@ goals up, also of several layers. A `FunctionObjective` is any function of layer
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Protocol
@@ -45,18 +45,6 @@ class Goal(Protocol):
 
     def says(self, model: Model) -> str:
         """Name the goal within a sentence."""
-        ...
-
-
-class CheckedGoal(Goal, Protocol):
-    """Protocol of a goal that knows which channels and cells it needs."""
-
-    def check(self, model: Model, *shapes: Sequence[int]) -> None:
-        """Check that outputs of ``(C, rows, columns)``, of each layer, have all that is needed.
-
-        Raises:
-            SettingError: they have not.
-        """
         ...
 
 
@@ -126,7 +114,7 @@ class ObjectiveSum(Composable):
 
     @property
     def rises(self) -> bool:
-        """Whether the sum is to rise: always; what is to fall counts less than 0."""
+        """Whether the sum is to rise: always; a goal that is to fall counts less than 0."""
         return True
 
     @property
@@ -170,17 +158,26 @@ class ObjectiveSum(Composable):
 
     def says(self, model: Model | nn.Module) -> str:
         """Name the goal within a sentence."""
-        words = ""
-        for weight, goal in self.terms:
-            counts = counted(weight, goal)
-            sign = "−" if counts < 0 else "+"
-            words += f" {sign} " if words else sign.strip("+")
-            words += "" if abs(counts) == 1 else f"{abs(counts):g} × "
-            words += goal.says(model)
-        return words
+        return sum_in_words(
+            (counted(weight, goal), goal.says(model)) for weight, goal in self.terms
+        )
 
 
-def counted(weight: float, goal: CheckedGoal) -> float:
+def sum_in_words(terms: Iterable[tuple[float, str]]) -> str:
+    """Write a sum of weighted terms: ``"a − 2 × b"``.
+
+    >>> sum_in_words([(1, "a"), (-2, "b")])
+    'a − 2 × b'
+    """
+    words = ""
+    for weight, name in terms:
+        sign = "−" if weight < 0 else "+"
+        words += f" {sign} " if words else sign.strip("+")
+        words += ("" if abs(weight) == 1 else f"{abs(weight):g} × ") + name
+    return words
+
+
+def counted(weight: float, goal: Goal) -> float:
     """Return what a goal's value counts in a sum: its negative where it is to fall."""
     return weight if goal.rises else -weight
 
@@ -213,7 +210,7 @@ class _Outputs(dict[str | None, Tensor]):
 
 @dataclass(frozen=True, init=False)
 class FunctionObjective(Composable):
-    """Goal of one's own: any function of the outputs of some layers, to rise or to fall.
+    """Goal by a function: any function of the outputs of some layers, to rise or to fall.
 
     Adds up with others by ``+``, ``-`` and ``*``, as `Objective` does.
 
@@ -253,7 +250,6 @@ class FunctionObjective(Composable):
         *,
         rises: bool = True,
     ) -> None:
-        """Check what is given, and take one name as a layer."""
         given: Any = layers
         layers = (given,) if given is None or isinstance(given, str) else given
         if not isinstance(layers, Sequence) or not layers:

@@ -13,7 +13,7 @@ from hookviz.errors import ModelError, SettingError
 from hookviz.explaining.scores.scoring import scores_in
 from hookviz.language.saying import mark, say, say_count
 from hookviz.models.wrapping import as_model
-from hookviz.synthesis.composing import Composable
+from hookviz.synthesis.composing import Composable, sum_in_words
 from hookviz.types import UNKNOWN, ActivationKey, Model
 from hookviz.wording import times
 
@@ -89,7 +89,7 @@ class Objective(Composable):
             shapes: ``(C, rows, columns)`` of the output.
 
         Raises:
-            SettingError: it has no such channel, class or cell, or all weights are 0.
+            SettingError: it lacks that channel, class or cell, or all weights are 0.
         """
         (shape,) = shapes
         what = say("layer {layer!r}", layer=self.layer) if self.layer else as_model(model).title
@@ -135,13 +135,7 @@ class Objective(Composable):
 
     def _parts(self, model: Model) -> str:
         """List the channels or classes with their weights."""
-        parts = ""
-        for channel, weight in self.weights:
-            sign = "−" if weight < 0 else "+"
-            parts += f" {sign} " if parts else sign.strip("+")
-            parts += "" if abs(weight) == 1 else f"{abs(weight):g} × "
-            parts += self._name(model, channel)
-        return parts
+        return sum_in_words((weight, self._name(model, index)) for index, weight in self.weights)
 
     def _where(self) -> str:
         if self.cell is None:
@@ -211,12 +205,8 @@ def by_picture(
 ) -> Tensor:
     """Bring a layer's output, or the class scores, to ``(count, C, rows, columns)``.
 
-    Args:
-        model: whose layer.
-        layer: its name; None for the class scores.
-        output: of its first call.
-        count: how many pictures went through.
-        shape: ``(C, H, W)`` of each.
+    `output` is that of the first call of `layer`, or the class scores for None; `shape` is the
+    ``(C, H, W)`` of each picture.
 
     Raises:
         ModelError: it is something else.

@@ -1,4 +1,4 @@
-"""Maximise activations: make pictures of what units look for, by gradient ascent from noise."""
+"""Maximise activations: make pictures that excite units, by gradient ascent from noise."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,13 +16,13 @@ from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
 from hookviz.synthesis.goals import Objective
-from hookviz.synthesis.model_range import picture_shape
 from hookviz.synthesis.optimizing import Optimization
+from hookviz.synthesis.picture_space import picture_shape
 from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
 from hookviz.types import Model, Pixels, Progress, ignore
 
 AnyObjective = Objective | ObjectiveSum | FunctionObjective
-"""What a picture can be for: a unit, a sum of several goals, a function of one's own."""
+"""What a picture can be for: a unit, a sum of several goals, a function."""
 
 STEPS = 256
 """Steps of an optimization, where nobody says otherwise."""
@@ -34,7 +34,7 @@ class Synthesis:
 
     Attributes:
         pictures: RGB, uint8, ``(H, W, 3)`` each.
-        values: of each objective on its picture as it is.
+        values: of each objective on its untransformed picture.
         history: in each step, on the transformed picture, ``(steps, pictures)``.
         objectives: of each picture.
         method: how they were made.
@@ -65,7 +65,7 @@ class Synthesis:
         return self._optimization.seeds
 
     def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
-        """Return the same pictures after `steps` in all, as if these had been done at once.
+        """Return the same pictures after `steps` in all, equal to those of one uninterrupted run.
 
         Raises:
             HookVizError: as `maximize` does.
@@ -158,7 +158,7 @@ def check(model: Model, objectives: Sequence[AnyObjective], shape: tuple[int, ..
 
     Raises:
         UnknownLayerError: it runs no layer of that name.
-        SettingError: a layer has no such channel or cell, or the network no such class.
+        SettingError: a layer lacks that channel or cell, or the network that class.
     """
     trace = layer_trace(model, shape)
     shapes = {info.name: info.output_shape for info in trace.every}

@@ -1,33 +1,161 @@
 """Optimise pictures for a goal, step by step along its gradient; any step can be the last.
 
+`LayerPasses` runs pictures up to some layers, with the outputs that each has alone in its batch.
 `run_resumed` goes on where an optimization of equal arguments was ended, from a session's cache.
-Where there is no gradient to follow, the error names a layer where there is one.
+Without a gradient to follow, the error names a layer that has one.
 """
 
 import copy
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import layer_trace
 from hookviz.errors import HookVizError, ModelError, SettingError
+from hookviz.explaining.attribution.batched_passes import (
+    agree_within,
+    batch_tolerance,
+    half_and_whole,
+    run_alone_and_batched,
+)
 from hookviz.hooking import hooks
-from hookviz.hooking.forward_pass import backward_pass, differentiable, forward_pass
-from hookviz.language.saying import say
+from hookviz.hooking.channels_last import lay_out, with_channels_last
+from hookviz.hooking.device import device_and_dtype
+from hookviz.hooking.forward_pass import (
+    ProgressReporter,
+    backward_pass,
+    differentiable,
+    forward_pass,
+)
+from hookviz.hooking.torch_functions import plain
+from hookviz.language.saying import mark, say
 from hookviz.machine.memory import own_memory
 from hookviz.synthesis.composing import FunctionObjective, Goal
-from hookviz.synthesis.layer_passes import LayerPasses, Outputs
-from hookviz.synthesis.model_range import InputRange, picture_shape, pixels
-from hookviz.synthesis.picture_space import FixedMagnitudeSpectrum, Fourier, PictureSpace
+from hookviz.synthesis.goals import by_picture
+from hookviz.synthesis.picture_space import (
+    FixedMagnitudeSpectrum,
+    Fourier,
+    InputRange,
+    PictureSpace,
+    picture_shape,
+    pixels,
+)
 from hookviz.synthesis.settings import MOST_PICTURES, SynthesisMethod
 from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
+
+Outputs = Callable[[Tensor], tuple[Tensor, ...]]
+"""From inputs, ``(N, C, H, W)``, to each layer's output, ``(N, C, rows, columns)``."""
+
+ROUNDED = mark(
+    "Each pass had its channels last in memory, which is faster and rounds otherwise than a plain "
+    "one: by less than 2 in 100,000, which adds up over many steps."
+)
+"""How passes are rounded that have their inputs so."""
+
+
+class LayerPasses:
+    """Forward passes of a model that end where all layers that are asked for have run.
+
+    They go on to the class scores where None is among the layers.
+
+    Attributes:
+        channels_last: whether inputs go through with their channels last in memory, which is faster
+            on CPUs; until a network turns out that can't take that. A convolutional network's
+            weights lie so too.
+    """
+
+    def __init__(self, model: Model, layers: Sequence[str | None]) -> None:
+        self._model, self._layers = model, tuple(layers)
+        self.channels_last = True
+        self._fast = model  # or around weights with their channels last, once passes begin
+        self._keeps_apart: bool | None = None  # whether it keeps images of a batch apart, if tried
+
+    @property
+    def how(self) -> str:
+        """How the passes are rounded, in words; empty of plain ones."""
+        return say(ROUNDED) if self.channels_last else ""
+
+    @contextmanager
+    def on_network(self) -> Iterator[Outputs]:
+        """Hold the network for passes there and back, and yield the function that runs forward."""
+        self._fast = with_channels_last(self._model) if self.channels_last else self._model
+        with ExitStack() as held:
+            network = held.enter_context(differentiable(self._fast))
+            yield partial(self._outputs, held, network)
+
+    def _outputs(self, held: ExitStack, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
+        """Run a batch at once where the network keeps its images apart, else one by one."""
+        run = partial(self._run_batch, held, network)
+        if len(inputs) > 1 and self._keeps_apart is None:
+            self._keeps_apart = all(
+                self._try_apart(partial(_output_of, run, at), inputs)
+                for at in range(len(self._layers))
+            )
+        if len(inputs) > 1 and not self._keeps_apart:
+            alone = [run(image[None]) for image in inputs]
+            return tuple(torch.cat(outputs) for outputs in zip(*alone, strict=True))
+        return run(inputs)
+
+    @torch.no_grad()
+    def _try_apart(self, run: Callable[[Tensor], Tensor], inputs: Tensor) -> bool:
+        tried = torch.cat([half_and_whole(inputs[:1]), inputs[1:2]])
+        alone, together = run_alone_and_batched(tried, run)
+        return agree_within(alone, together, batch_tolerance(self._model.network, alone))
+
+    def _run_batch(self, held: ExitStack, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
+        if self.channels_last:
+            try:
+                return self._run(network, lay_out(inputs))
+            except ModelError as error:
+                if ".reshape(" not in str(error.__cause__):  # as torch advises where `view` fails
+                    raise
+                self.channels_last = False
+        if not self.channels_last and self._fast is not self._model:  # whose weights lie so
+            network = held.enter_context(differentiable(self._model))
+        return self._run(network, inputs)
+
+    def _run(self, network: nn.Module, inputs: Tensor) -> tuple[Tensor, ...]:
+        model, layers = self._model, self._layers
+        outputs: dict[str | None, object] = {}
+
+        def see(call: hooks.Call) -> None:
+            if call.layer in outputs:
+                return
+            output = call.output
+            if isinstance(output, Tensor):
+                output = plain(output)
+            if isinstance(output, Tensor) and len(layers) > 1:
+                output = output.clone()  # the pass goes on, and an in-place ReLU may follow
+            outputs[call.layer] = output
+            if len(outputs) == len(layers):
+                raise hooks.StopForward  # the rest of the network adds nothing
+
+        with hooks.observe(network, [layer for layer in layers if layer is not None], see):
+            inputs = inputs.to(device_and_dtype(model.network)[0])
+            scores = forward_pass(model, network, inputs, ProgressReporter(None))
+        if None in layers:
+            outputs[None] = scores
+        for layer in layers:
+            if layer not in outputs:
+                raise ModelError(
+                    say("Layer {layer!r} of {model} did not run.", layer=layer, model=model.title)
+                )
+        count, shape = len(inputs), tuple(inputs.shape[1:])
+        return tuple(by_picture(model, layer, outputs[layer], count, shape) for layer in layers)
+
+
+def _output_of(run: Outputs, at: int, images: Tensor) -> Tensor:
+    return run(images)[at]
+
 
 _TIMES = 3  # what a pass there and back holds at most, in bytes of the layers' outputs
 _SHARE = 2  # of the process's memory, one half is for one run
@@ -88,13 +216,9 @@ class Optimization:
     ) -> None:
         """Begin with noise, or with `start`.
 
-        Args:
-            model: from `load_model` or `wrap`.
-            goals: one for each picture, all of the same layers, or all of classes.
-            method: how.
-            seeds: of each picture's first noise; the method's for all by default.
-            start: pictures of 0…1 to begin with, ``(N, C, H, W)``, instead of noise.
-            shape: ``(C, H, W)`` of each, instead of the method's size.
+        There is a goal for each picture, all of the same layers, or all of classes. `seeds` are of
+        each picture's first noise, by default the method's. `start` are pictures of 0…1,
+        ``(N, C, H, W)``. `shape`, ``(C, H, W)``, takes the place of the method's size.
 
         Raises:
             SettingError: the method means nothing, or the goals are not of the same layers.
@@ -176,9 +300,8 @@ class Optimization:
     def run(self, steps: int, after: Callable[["Optimization"], object] = lambda _: None) -> None:
         """Go on until `steps` are done in all.
 
-        Args:
-            steps: in all, those done before included.
-            after: called after every step; what it raises ends the run, and nothing is lost.
+        `after` is called after every step; an exception that it raises ends the run, and nothing is
+        lost.
 
         Raises:
             ModelError: there is no gradient to follow, and the layer that has one is named; or the
@@ -293,8 +416,7 @@ def diversity_penalty(output: Tensor) -> Tensor:
     ``G = A Aᵀ`` over the cells of the maps tells which channels go together, wherever that is.
     Pictures that pay for it differ from each other (Olah et al., 2017, Diversity).
 
-    Args:
-        output: ``(N, C, rows, columns)``, N at least 2.
+    The output is ``(N, C, rows, columns)``, N at least 2.
     """
     flat = output.flatten(2)
     gram = (flat @ flat.transpose(1, 2)).flatten(1)
@@ -313,12 +435,8 @@ def _zero_gradient_error(
 ) -> ModelError:
     """Build the error for a gradient that is missing, zero or not finite.
 
-    Args:
-        model: whose pictures.
-        goal: what they are for.
-        shape: ``(C, H, W)`` of each.
-        values: what the goals come to, ``(N,)``.
-        gradient: with respect to the pictures' parameters.
+    `shape` is the ``(C, H, W)`` of each picture, `values` those of the goals, ``(N,)``, and
+    `gradient` the one with respect to the pictures' parameters.
     """
     what = goal.says(model)
     if not _is_finite(values) or not _is_finite(gradient):
@@ -401,12 +519,8 @@ def run_resumed(
     A copy is kept: a later run with fewer steps begins anew, to the same pictures. It is kept
     during the run, too: a page's next run can begin before this one has ended.
 
-    Args:
-        optimization: without a step yet.
-        steps: in all.
-        cache: the session's, if any.
-        key: equal for optimizations of equal arguments alone.
-        after: called after every step; what it raises ends the run.
+    The optimization has no step yet. `key` is the cache key, equal for optimizations of equal
+    arguments alone. `after` is called after every step; an exception that it raises ends the run.
     """
     kept: OptimizationState | None = None if cache is None else cache.get(key)
     if kept is not None and kept.steps <= steps:

@@ -35,19 +35,12 @@ class Robustness:
     scale: float = 0.1
     degrees: float = 10.0
 
-    @property
-    def is_none(self) -> bool:
-        """Whether pictures stay as they are."""
-        return not (self.shift or self.scale or self.degrees)
-
     def of(self, pictures: Tensor, generator: torch.Generator) -> Tensor:
         """Transform the pictures, ``(N, C, H, W)``, all alike, on grey.
 
-        Args:
-            pictures: ``(N, C, H, W)`` in 0…1.
-            generator: of random numbers, on the CPU.
+        Pictures are ``(N, C, H, W)`` in 0…1; the generator is on the CPU.
         """
-        if self.is_none:
+        if not (self.shift or self.scale or self.degrees):
             return pictures
         return moved(pictures, generator, self.shift, self.scale, self.degrees)
 

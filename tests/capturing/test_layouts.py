@@ -15,7 +15,7 @@ import hookviz
 from hookviz.capturing.layer_trace import layer_trace, steps_after
 from hookviz.capturing.layouts import Layouts
 from hookviz.drawing.panels import GridPanel
-from hookviz.explaining.layers.layer_health import network_health
+from hookviz.explaining.layers.training_health import network_health
 from hookviz.types import Layout, Preprocess
 from tests.networks import as_model, random_input, seeded
 from tests.odd_networks import ODD, ChannelsLast, Unbatched

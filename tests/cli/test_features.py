@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 import hookviz
 from hookviz import _MODULES
 from tests.cli.command import invoke, mistake, output_of, save_pictures
-from tests.explaining.features.test_linear_probe import noisy
+from tests.explaining.test_image_features import noisy
 from tests.plain_hooks import every_output
 
 

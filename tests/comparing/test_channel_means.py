@@ -54,15 +54,6 @@ def test_a_row_is_the_mean_of_each_channel_over_its_map(tiny: Model) -> None:
         np.testing.assert_allclose(row, maps.mean((2, 3)).numpy(), rtol=1e-5, atol=1e-6)
 
 
-def test_every_call_and_any_layer_has_rows(tiny: Model) -> None:
-    result = means(tiny, None, inputs(2), "relu", "head")
-    assert {at: each.shape for at, each in result.a.items()} == {
-        "relu": (2, 4),
-        "relu#1": (2, 6),
-        "head": (2, 5),
-    }
-
-
 def test_images_share_passes_and_one_model_alone_runs_once(
     tiny: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

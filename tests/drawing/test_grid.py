@@ -1,4 +1,6 @@
+import base64
 import io
+import json
 import threading
 from dataclasses import FrozenInstanceError
 from typing import Any
@@ -12,11 +14,20 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image
 
-from hookviz.drawing.colormaps import COLORMAPS, LEVELS
-from hookviz.drawing.grid import Grid, grid_of_any, make_grid, with_channels
-from hookviz.drawing.palette import coloured
+from hookviz.drawing.colormaps import COLORMAPS, LEVELS, coloured
+from hookviz.drawing.grid import (
+    Grid,
+    ScaleLock,
+    draw_on_scale,
+    grid_of_any,
+    make_grid,
+    scale_of,
+    tile_facts,
+    with_channels,
+)
 from hookviz.errors import HookVizError, SettingError
-from hookviz.types import Activation, ActivationKey
+from hookviz.types import FIRST, Activation, ActivationKey, Layout
+from tests.networks import Tiny, as_model
 
 
 def maps(count: int, height: int = 6, width: int = 5, seed: int = 0) -> NDArray[np.float32]:
@@ -439,3 +450,66 @@ def test_some_channels_keep_the_whole_layers_colours_in_an_order_of_their_own() 
                 some.channel_pixels(channel), whole.channel_pixels(channel)
             )
         assert some.png().startswith(b"\x89PNG")
+
+
+def activation(*shape: int, low: float = 0.0) -> Activation:
+    values = torch.linspace(low, 1.0, int(np.prod(shape))).reshape(shape)
+    return Activation(ActivationKey("conv"), values, Layout(FIRST))
+
+
+def drawn(of: Activation, held: ScaleLock | None = None, signed: str | None = "RdBu_r") -> Grid:
+    return draw_on_scale(
+        of,
+        sort="mean",
+        top=3,
+        scale="layer",
+        colormap="inferno",
+        signed_colormap=signed,
+        held=held,
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "signed", "colormap"),
+    [(0.0, "RdBu_r", "inferno"), (-0.1, "RdBu_r", "RdBu_r"), (-0.1, None, "inferno")],
+)
+def test_the_signs_choose_the_colours(low: float, signed: str | None, colormap: str) -> None:
+    of = activation(4, 5, 6, low=low)
+    alone = make_grid(of, sort="mean", top=3, scale="layer", colormap=colormap)
+    assert drawn(of, signed=signed).png() == alone.png()
+
+
+def test_a_volume_is_its_middle_slice_on_a_scale_that_stays() -> None:
+    of = activation(4, 5, 6, 7)
+    assert drawn(of).png() == drawn(Activation(of.address, of.values[:, 2])).png()
+    first, second = activation(4, 5, 6, low=-1.0), activation(4, 5, 6)
+    held = ScaleLock((), drawn(first).limits, signed=True)
+    again = drawn(second, held)
+    assert np.array_equal(again.limits.high, drawn(first).limits.high)
+    assert np.array_equal(again.limits.low, drawn(first).limits.low)
+    assert (again.colormap, drawn(second).colormap) == (COLORMAPS["RdBu_r"], COLORMAPS["inferno"])
+
+
+def test_another_layer_shape_or_policy_is_another_scale() -> None:
+    model, of = as_model(Tiny()), activation(4, 5, 6)
+    alike = Activation(of.address, of.values * 2)
+    assert scale_of(model, of, "layer") == scale_of(model, alike, "layer")
+    for other in (activation(4, 6, 5), Activation(ActivationKey("relu"), of.values)):
+        assert scale_of(model, other, "layer") != scale_of(model, of, "layer")
+    assert scale_of(model, of, "channel") != scale_of(model, of, "layer")
+
+
+def test_facts_are_in_the_order_of_the_tiles_and_their_key_is_of_the_picture() -> None:
+    values = torch.stack([torch.full((2, 3), level) for level in (1.0, float("nan"), 3.0)])
+    grid = make_grid(values, sort="max", top=3)
+    facts = json.loads(json.dumps(tile_facts(grid, "three", grid.sprite), allow_nan=False))
+    assert facts["order"] == [2, 0, 1]
+    assert facts["stats"]["highest"] == [3.0, 1.0, None]
+    assert facts["limits"] == {"low": [1.0] * 3, "high": [3.0] * 3}
+    assert facts["geometry"]["tile"] == [2, 3]
+    assert (facts["alt"], len(facts["palette"])) == ("three", 255)
+    assert base64.b64decode(facts["bar"].partition(",")[2])[1:4] == b"PNG"
+    grids = [make_grid(torch.eye(4)[None] * n) for n in (1, 2, -1)]
+    one, same, other = (tile_facts(grid, "", grid.sprite) for grid in grids)
+    assert one["key"] == same["key"]
+    assert one["key"] != other["key"]

@@ -11,13 +11,12 @@ from hookviz.drawing.overlay import (
     on_input,
     on_picture,
     over_image,
-    over_input,
     overlay,
     resized,
 )
 from hookviz.images import reading
 from hookviz.types import Crop, InputImage, Model
-from tests.networks import Tiny, as_model, random_input, seeded
+from tests.networks import Tiny, as_model, seeded
 from tests.pictures import picture
 
 RED, BLUE = (255, 0, 0), (0, 0, 255)
@@ -62,7 +61,7 @@ def test_over_the_input_covers_all_of_it_and_over_the_image_the_crop_alone() -> 
     model = as_model(seeded(Tiny))
     seen = hookviz.prepare(model, picture(width=60, height=30), whole=True)
     red = np.array([[(255, 0, 0), (0, 0, 255)]], np.uint8)
-    shown = over_input(seen, red, opacity=1)
+    shown = over_image(seen, None, red, opacity=1)
     assert shown.shape == (320, 640, 3)
     assert (shown[:, :320] == (255, 0, 0)).all()
     assert (shown[:, 320:] == (0, 0, 255)).all()
@@ -75,20 +74,6 @@ def test_over_the_input_covers_all_of_it_and_over_the_image_the_crop_alone() -> 
     assert covered[:, 160:480].all()
     assert not covered[:, :160].any()
     assert not covered[:, 480:].any()
-
-
-def test_a_tensor_is_drawn_in_grey() -> None:
-    tensor = random_input(0)
-    tensor[0, :, 3, 5] = 9
-    tensor[0, :, 7, 2] = -9
-    seen = hookviz.prepare(as_model(seeded(Tiny)), tensor)
-    shown = over_image(seen, None, np.zeros((1, 1, 3), np.uint8), opacity=0)
-    assert shown.shape == (640, 640, 3)
-    assert (shown[..., 0] == shown[..., 1]).all()
-    assert (shown[140, 220] >= 250).all()
-    assert (shown[300, 100] <= 5).all()
-    flat = hookviz.prepare(as_model(seeded(Tiny)), torch.zeros(1, 3, 16, 16))
-    assert (over_input(flat, np.zeros((1, 1, 3), np.uint8), opacity=0) == 0).all()
 
 
 def test_a_resized_map_is_linear_between_the_middles_of_its_cells() -> None:
@@ -114,6 +99,8 @@ def test_an_input_without_a_picture_is_grey_from_its_least_to_its_largest(tiny: 
     small = input_thumbnail(inputs.prepare(tiny, values), 16)
     assert (small[8, 0] == 0).all()
     assert (small[8, 15] == 255).all()
+    assert (small[..., 0] == small[..., 1]).all()
+    assert not input_thumbnail(inputs.prepare(tiny, torch.zeros(1, 3, 16, 16)), 16).any()
     seen = inputs.prepare(tiny, picture())
     assert seen.picture is not None
     np.testing.assert_array_equal(input_thumbnail(seen, 16), seen.picture)

@@ -46,9 +46,9 @@ def test_the_difference_is_b_without_a() -> None:
 
 def test_every_picture_has_its_channels_in_one_order() -> None:
     a, b = maps(6, 3, 3), maps(6, 3, 3)
-    by_mean = draw_pair(a, b, titles=("A", "B"), sort="mean", top=4)
+    by_mean = draw_pair(a, b, titles=("A", "B"), order="mean", top=4)
     expected = np.argsort(-b.mean(axis=(1, 2)))[:4].tolist()
-    by_hand = draw_pair(a, b, titles=("A", "B"), channels=[5, 0, 3], top=2)
+    by_hand = draw_pair(a, b, titles=("A", "B"), order=[5, 0, 3], top=2)
     for pair, order in ((by_mean, expected), (by_hand, [5, 0])):
         for grid, values in ((pair.a, a), (pair.b, b), (pair.difference, b - a)):
             assert grid is not None
@@ -84,7 +84,7 @@ def test_of_two_shapes_there_is_no_difference_but_one_scale(
 
 def test_the_sprite_has_the_tiles_of_b_and_below_them_those_of_a() -> None:
     a, b = maps(4, 5, 6), maps(4, 5, 6)
-    pair = draw_pair(a, b, titles=("A", "B"), sort="max")
+    pair = draw_pair(a, b, titles=("A", "B"), order="max")
     stacked, one, other = (
         np.asarray(Image.open(io.BytesIO(png)).convert("RGBA"))
         for png in (pair.sprite, pair.b.sprite, pair.a.sprite)

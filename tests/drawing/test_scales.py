@@ -18,9 +18,10 @@ from hookviz.drawing.colormaps import (
     NAN_COLOUR,
     NAN_LEVEL,
     Colormap,
+    quantise,
 )
 from hookviz.drawing.grid import make_grid
-from hookviz.drawing.scales import legend, limits, quantise, ticks
+from hookviz.drawing.scales import legend, limits, ticks
 from hookviz.drawing.statistics import channel_stats
 from hookviz.errors import HookVizError
 

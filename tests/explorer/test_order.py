@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 import hookviz
-from hookviz.comparing.channels import compare_maps
+from hookviz.comparing.captures import compare_maps
 from hookviz.drawing.statistics import SORTS
 from hookviz.explorer.subject import Subject
 from hookviz.explorer.view import View

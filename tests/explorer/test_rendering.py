@@ -12,8 +12,7 @@ from torch import nn
 from torchvision.models.video.swin_transformer import SwinTransformer3d
 
 import hookviz
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.held_scale import Held, scale_of
+from hookviz.drawing.grid import ScaleLock, make_grid, scale_of
 from hookviz.drawing.pair import draw_pair
 from hookviz.drawing.scales import Limits
 from hookviz.drawing.statistics import SORTS
@@ -200,7 +199,7 @@ def test_a_held_scale_is_that_of_its_own_layer(subject: Subject) -> None:
     limits = replace(own.limits, low=own.limits.low * 2, high=own.limits.high * 2)
     activation = render(subject, View()).activation
     of = scale_of(subject.model, activation, "balanced")
-    held = scale_in_view(Held(of, limits, signed=True))
+    held = scale_in_view(ScaleLock(of, limits, signed=True))
     assert View.of_link(View(held=held).link()).held == held
     assert render(subject, View(held=held)).own.limits.high[0] == limits.high[0]
     for other in (View(layer="stage1"), View(scale="layer")):
@@ -218,10 +217,10 @@ def test_a_pair_is_on_one_scale(subject: Subject, model: Model, view: View) -> N
         a,
         b,
         titles=("stem.first.norm", "stem.first.conv"),
-        channels=order.tolist() if view.sort == "change" else None,
+        order=order.tolist() if view.sort == "change" else "index",
         top=view.top,
         scale="balanced",
-        signed_colormap="berlin",
+        colormaps=("inferno", "berlin"),
     )
     assert shown.compared is not None
     assert shown.compared.pair.sprite == expected.sprite
@@ -282,8 +281,8 @@ def test_sums_of_a_clip_s_cells_say_that_there_are_none() -> None:
 def test_what_a_view_keeps_is_drawn_on_again_for_the_same_thing_alone() -> None:
     of = ("network", "conv1", "layer")
 
-    def held(*lows: float) -> Held:
-        return Held(of, Limits("layer", np.array(lows), np.array(lows) + 3), True)
+    def held(*lows: float) -> ScaleLock:
+        return ScaleLock(of, Limits("layer", np.array(lows), np.array(lows) + 3), True)
 
     kept = scale_in_view(held(-1.5, -1.5))
     again = scale_of_view(kept, of, "layer", 4)

@@ -132,8 +132,8 @@ def test_lines_are_those_of_the_map_and_add_up(subject: Subject, told: Answer) -
 
 
 def test_ways_name_the_layer_that_made_each_channel(told: Answer, paths: ClassPaths) -> None:
-    assert len(told.facts["ways"]) == len(paths.ways) == 3
-    for way, known in zip(told.facts["ways"], paths.ways, strict=True):
+    assert len(told.facts["ways"]) == len(paths.channel_paths) == 3
+    for way, known in zip(told.facts["ways"], paths.channel_paths, strict=True):
         told_steps = [(step["name"], step["channel"]) for step in reversed(way["steps"])]
         convs = [
             (str(paths.trace.steps[step.step - 1].address), step.channel)

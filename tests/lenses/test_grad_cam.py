@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import hookviz
 from hookviz.drawing.panels import ImagePanel, OverlayPanel
-from hookviz.explaining.attribution.cam_formulas import eigen_cam
+from hookviz.explaining.attribution.methods import eigen_cam
 from hookviz.types import Preprocess
 from tests.codegen.script_cases import CONVNEXT, PVT, RESNET, SHAPESNET, SQUEEZENET, ScriptCase
 from tests.lenses.said import texts

@@ -9,7 +9,7 @@ from torch.nn.utils import prune
 
 import hookviz
 from hookviz.drawing.panels import ChartPanel, GridPanel, TablePanel, TextPanel
-from hookviz.explaining.pruning.methods import METHODS
+from hookviz.explaining.pruning.pruned_network import METHODS
 from hookviz.types import Model
 from tests.codegen.script_cases import (
     RESNET,

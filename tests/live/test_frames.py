@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.grid import make_grid
-from hookviz.drawing.held_scale import Held
+from hookviz.drawing.grid import ScaleLock, make_grid
 from hookviz.errors import HookVizError, ImageError
 from hookviz.hooking.channels_last import ROUNDING
 from hookviz.live.frames import (
@@ -83,7 +82,7 @@ def drawn(
     data: bytes,
     model: Model,
     subject: Subject,
-    held: Held | None = None,
+    held: ScaleLock | None = None,
     check: Progress = ignore,
 ) -> DrawnFrame:
     return draw(data, model, subject, held=held, timer=FrameTimer(), check=check)
@@ -183,7 +182,7 @@ class Volumes(nn.Module):
 
 def test_a_scale_that_is_held_stays_and_another_layers_is_its_own() -> None:
     model = shapesnet()
-    subject, held = subject_of(model), Held()
+    subject, held = subject_of(model), ScaleLock()
     first = drawn(frame(1), model, subject, held)
     flat = encoded(picture(2, 172, 128).point(lambda level: level // 8), "JPEG")
     free, same = drawn(flat, model, subject), drawn(flat, model, subject, held)

@@ -12,9 +12,8 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.drawing.grid import make_grid
+from hookviz.drawing.grid import make_grid, tile_facts
 from hookviz.drawing.overlay import on_picture
-from hookviz.drawing.tile_facts import tile_facts
 from hookviz.explaining.receptive_fields.receptive_field import receptive_fields
 from hookviz.hooking import network_state
 from hookviz.images import reading

@@ -11,8 +11,8 @@ from hookviz.drawing.colormaps import (
     NAN_COLOUR,
     PROJECTED,
     PROJECTED_SIGNED,
+    palette_of,
 )
-from hookviz.drawing.palette import palette_of
 from hookviz.explorer.client_files import DARK
 from hookviz.ui.theme import diverging, sequential, sign_words, style
 

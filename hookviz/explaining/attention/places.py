@@ -130,7 +130,7 @@ _CLASS_TOKENS = frozenset(("cls_token", "class_token", "class_embedding", "cls")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class AttentionPlaces:
-    """Places on the image of what attends: cells of a grid that covers it, counted row by row.
+    """Cells of each query and key: cells of a grid that covers the image, counted row by row.
 
     Attributes:
         grid: rows and columns of the cells.
@@ -151,30 +151,6 @@ class AttentionPlaces:
         heads = weights.movedim(self.head_axis, -3)
         return heads.reshape(-1, *heads.shape[-3:])
 
-    def maps(self, weights: Tensor, query: int) -> Tensor:
-        """Lay out what the query at a cell attends to.
-
-        Args:
-            weights: of the layer, as `hookviz.attention` gives them.
-            query: the cell's number, row by row.
-
-        Returns:
-            ``(heads, rows, columns)``; NaN where there is no key.
-
-        Raises:
-            LookupError: no query lies there.
-        """
-        window, number = (self.queries == query).nonzero()[0].tolist()
-        return self.maps_of(weights, window, number)
-
-    def maps_of(self, weights: Tensor, window: int, number: int) -> Tensor:
-        """Lay out what one query attends to, by its window and its number in it, as `maps` does."""
-        rows = self.by_window(weights)[window, :, number]
-        cells = self.keys[window]
-        laid = rows.new_full((len(rows), self.grid[0] * self.grid[1]), torch.nan)
-        laid[:, cells[cells >= 0]] = rows[:, cells >= 0]
-        return laid.reshape(-1, *self.grid)
-
 
 @with_numbers
 def attention_places(
@@ -182,11 +158,7 @@ def attention_places(
 ) -> AttentionPlaces | None:
     """Find where the queries and keys of a layer's attention lie; None where it can't be proven.
 
-    Args:
-        model: the model.
-        model_input: the input that it looked at.
-        layer: written address of the weights, as `hookviz.attention` names them.
-        weights: those weights.
+    `layer` is the written address of `weights`, as `hookviz.attention` names them.
 
     Raises:
         ModelError: the network can't take this input.
@@ -202,11 +174,9 @@ def attention_places(
     >>> places.grid, places.queries[0, :3].tolist(), places.class_token
     ((4, 4), [-1, 0, 1], 0)
     """
-    address = next(
-        (each for each in _addresses(model, model_input) if str(each) == layer),
-        ActivationKey(layer),
-    )
     trace = input_trace(model, model_input)
+    calls = (ActivationKey(name, n) for name, count in trace.calls.items() for n in range(count))
+    address = next((each for each in calls if str(each) == layer), ActivationKey(layer))
     around = _around(trace, address.layer)
     if around is None:
         return None
@@ -214,14 +184,6 @@ def attention_places(
         run = _Run(model, model_input, replica, *around)
         codes = run.codes(address)
     return None if codes is None else _placed(model, run.grid, codes, weights)
-
-
-def _addresses(model: Model, model_input: ModelInput) -> list[ActivationKey]:
-    """Return the addresses of all calls of modules."""
-    trace = input_trace(model, model_input)
-    return [
-        ActivationKey(name, call) for name, calls in trace.calls.items() for call in range(calls)
-    ]
 
 
 def _around(trace: LayerTrace, layer: str) -> tuple[str, Layout] | None:
@@ -288,7 +250,7 @@ class _Run:
         raise hooks.StopForward
 
     def _fits(self) -> bool:
-        """Return whether the first thing that the module was given is what is changed."""
+        """Return whether the module's first argument is a tensor whose cells can be changed."""
         given = self._positional
         if not given or not isinstance(given[0], Tensor) or not given[0].is_floating_point():
             return False

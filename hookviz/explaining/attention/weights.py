@@ -82,10 +82,7 @@ class _AttentionGradients(AttentionCalls):
 
         None where nobody looks.
 
-        Args:
-            model: whose pass it was.
-            value: the target, one number with a graph.
-            image: what the network was given, with `requires_grad`.
+        `value` is the target, one number with a graph, and `image` the input with `requires_grad`.
 
         Raises:
             ModelError: a layer attends where gradients are off, or the network can't be
@@ -361,7 +358,7 @@ def attention(
     They are ``softmax(QKᵀ·scale + bias)`` as the layer computes it (Vaswani et al., "Attention Is
     All You Need", 2017), with its masks, biases and windows, whether it is written by hand or calls
     torch's functions, whose fused kernels never hold them; those are computed once more from the
-    same queries and keys. What is taken for attention, and what not, says
+    same queries and keys. What counts as attention is said in
     `hookviz.hooking.attention_calls`. The hooks are gone afterwards, and the network attends as
     fast as ever.
 
@@ -406,7 +403,7 @@ def attention(
         calls = AttentionCalls(replica, _names(groups))
         with calls.watching():
             output = forward_pass(model, replica, model_input.tensor)
-    _check_found(model, groups, calls.found)
+    _check_attending(model, groups, calls.found)
     weights = _by_address(calls.found, [call.weights for call in calls.found])
     found = read_scores(model.output, output, len(model_input.tensor), len(model.categories))
     scores = None if found is None else without_batch(found.values.float().cpu())
@@ -422,7 +419,7 @@ def _with_gradients(
         image = model_input.tensor.to(*device_and_dtype(network), copy=True).requires_grad_()
         with calls.watching():
             output = forward_pass(model, network, image)
-        _check_found(model, groups, calls.found)
+        _check_attending(model, groups, calls.found)
         scores = scores_in(model, output, 1).values[0]
         number = class_number(target, model.categories, len(scores), model.title)
         gradients = calls.gradients(model, scores[number], image)
@@ -464,7 +461,7 @@ def _names(groups: _Groups) -> frozenset[str] | None:
     return None if groups is None else frozenset(name for group in groups for name in group)
 
 
-def _check_found(model: Model, groups: _Groups, found: Iterable[AttentionCall]) -> None:
+def _check_attending(model: Model, groups: _Groups, found: Iterable[AttentionCall]) -> None:
     """Refuse a network in which nothing attends, and a selector none of whose layers does."""
     attending = list(dict.fromkeys(call.layer for call in found))
     if not attending:

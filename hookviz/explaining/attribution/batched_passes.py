@@ -39,10 +39,8 @@ def run_alone_and_batched(
 ) -> tuple[Tensor, Tensor | None]:
     """Run inputs each in a pass of its own, and all in one batch.
 
-    Args:
-        images: ``(N, C, H, W)``.
-        run: runs such a batch and returns ``(N, …)``.
-        reporter: through which the caller may end a pass.
+    `run` maps a batch, ``(N, C, H, W)``, to results, ``(N, …)``; a caller may end a pass through
+    `reporter`.
 
     Returns:
         both results, ``(N, …)``; None for the second where the network can't take the batch.
@@ -115,57 +113,33 @@ def iter_target_values(
     *,
     count: int,
     progress: Progress,
+    gradients: bool = False,
 ) -> Iterator[TargetBatch]:
-    """Evaluate the target on `count` inputs, batch by batch.
+    """Evaluate the target on `count` inputs, batch by batch; with its gradients at the inputs.
 
-    Args:
-        model: the model.
-        model_input: an input of the same size.
-        target: what is evaluated.
-        inputs: makes the inputs; may be asked for the same ones again.
-        count: how many inputs there are.
-        progress: called with the share done after every conv layer; what it raises ends the run.
+    `model_input` is an input of the same size. `inputs` may make the same inputs again. `progress`
+    is called with the share done after every conv layer; an exception that it raises ends the run.
 
     Raises:
-        SettingError: the target's layer has no such channel or cell.
+        SettingError: the target's layer lacks that channel or cell.
         ModelError: the network can't take one of the inputs, or has no class scores.
+        HookVizError: no gradient gets from the target to the input.
     """
 
     def run(images: Tensor, batch_progress: Progress) -> tuple[Tensor, Tensor]:
-        gradient_pass = GradientPass(model, model_input, target, (), batch_progress)
-        with private_replica(model) as replica:
-            values = gradient_pass.target_values(replica, images)
-        return values.detach().cpu().double(), torch.empty(0)
-
-    reporter = rising(progress)
-    plan = _plan_batches(model, model_input, target, count, reporter, gradients=False)
-    yield from _iter_batches(run, inputs, count, plan, reporter)
-
-
-def iter_target_gradients(
-    model: Model,
-    model_input: ModelInput,
-    target: AttributionTarget,
-    inputs: Inputs,
-    *,
-    count: int,
-    progress: Progress,
-) -> Iterator[TargetBatch]:
-    """Evaluate the target as `iter_target_values`, with its gradients at the inputs.
-
-    Raises:
-        HookVizError: as `iter_target_values`; or no gradient gets from the target to the input.
-    """
-
-    def run(images: Tensor, batch_progress: Progress) -> tuple[Tensor, Tensor]:
-        gradient_pass = GradientPass(model, model_input, target, (INPUT,), batch_progress)
-        gradients = gradient_pass.run(images)[INPUT]
-        if gradients is None:
+        layers = (INPUT,) if gradients else ()
+        gradient_pass = GradientPass(model, model_input, target, layers, batch_progress)
+        if not gradients:
+            with private_replica(model) as replica:
+                values = gradient_pass.target_values(replica, images)
+            return values.detach().cpu().double(), torch.empty(0)
+        gradient = gradient_pass.run(images)[INPUT]
+        if gradient is None:
             raise no_gradient_error(model, model_input, INPUT, target)
-        return gradient_pass.values.double(), gradients.detach().cpu()
+        return gradient_pass.values.double(), gradient.detach().cpu()
 
     reporter = rising(progress)
-    plan = _plan_batches(model, model_input, target, count, reporter, gradients=True)
+    plan = _plan_batches(model, model_input, target, count, reporter, gradients=gradients)
     yield from _iter_batches(run, inputs, count, plan, reporter)
 
 

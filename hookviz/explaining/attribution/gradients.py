@@ -101,9 +101,8 @@ class GradientPass:
     def run(self, images: Tensor) -> Mapping[str, Tensor | None]:
         """Return the gradients by layer, of the shape of its output; None where there is none.
 
-        Args:
-            images: ``(N, C, H, W)``. The gradient is that of the sum of the N targets, which is
-                each one's own where the network treats the rows of a batch independently.
+        Of images ``(N, C, H, W)`` the gradient is that of the sum of the N targets, which is each
+        one's own where the network treats the rows of a batch independently.
         """
         with (
             differentiable(self._model) as network,
@@ -219,7 +218,6 @@ class _GuidedReLU(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and hand over its result where it is a ReLU or ReLU6."""
         output, name = func(*args, **kwargs), function_name(func)
         relu6 = name == "hardtanh" and kwargs.get("min_val") == 0  # as nn.ReLU6 calls it
         if (relu6 or name in ("relu", "relu6")) and getattr(output, "requires_grad", False):
@@ -286,7 +284,7 @@ def layer_gradient(
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
-        SettingError: the target's layer has no such channel or cell.
+        SettingError: the target's layer lacks that channel or cell.
         ModelError: the layer puts out no maps, the network can't take this input, or it can't be
             differentiated.
         HookVizError: the target does not depend on the layer; a layer that it depends on is named.
@@ -345,18 +343,12 @@ def input_gradient(
 ) -> TargetGradient:
     """Differentiate a target with respect to the network's input.
 
-    Args:
-        model: the model.
-        model_input: the input.
-        target: what the gradient is of.
-        image: ``(1, C, H, W)`` in place of the input's own tensor.
-        guided: cut negative gradients at every ReLU (Springenberg et al., 2015): backwards through
-            one, ∂/∂x = max(0, ∂/∂y) where x > 0, else 0. That goes for ReLU6 too, and for both as
-            modules and as functions.
-        progress: called with the share done after every conv layer, forward and backward.
+    `image`, ``(1, C, H, W)``, takes the place of the input's own tensor. `guided` cuts negative
+    gradients at every ReLU (Springenberg et al., 2015): backwards through one, ∂/∂x = max(0, ∂/∂y)
+    where x > 0, else 0. That goes for ReLU6 too, and for both as modules and as functions.
 
     Raises:
-        SettingError: the target's layer has no such channel.
+        SettingError: the target's layer lacks that channel.
         ModelError: the network can't take this input, or it can't be differentiated.
         HookVizError: no gradient gets from the target to the input.
     """
@@ -379,7 +371,7 @@ def last_layer_with_gradient(
     """Return the last conv layer, other than `but`, at which the target's gradient is not all zero.
 
     Or the block behind them that puts out the last tokens, or maps with their channels last. None
-    where there is no such layer.
+    where no layer has one.
     """
     trace = input_trace(model, model_input)
     names = [layer.name for layer in trace.convs]

@@ -45,8 +45,7 @@ class AttributionTarget:
     def values_in(self, outputs: Tensor) -> Tensor:
         """Select the target of each input, ``(N,)``.
 
-        Args:
-            outputs: all class scores, ``(N, classes)``, or the maps of `layer`, ``(N, C, H, W)``.
+        `outputs` are all class scores, ``(N, classes)``, or the maps of `layer`, ``(N, C, H, W)``.
         """
         if self.layer is None:
             return outputs[:, self.class_index]
@@ -61,7 +60,7 @@ class AttributionTarget:
         Raises:
             UnknownLayerError: a pass runs no layer of that name.
             ModelError: the layer puts out no maps.
-            SettingError: the layer has no such channel or cell.
+            SettingError: the layer lacks that channel or cell.
         """
         if self.layer is None:
             return

@@ -74,7 +74,19 @@ class ConvKernels:
         """
         outputs, inputs = self.kernels.shape[:2]
         if input_channel is not None and not 0 <= input_channel < inputs:
-            raise self._no_channel(input_channel)
+            raise SettingError(
+                say_count(
+                    "channel={channel}: a kernel of {layer} has {input_count} input channel, 0 to "
+                    "{last}.",
+                    "channel={channel}: a kernel of {layer} has {input_count} input channels, 0 to "
+                    "{last}.",
+                    inputs,
+                    channel=input_channel,
+                    layer=self.layer,
+                    input_count=inputs,
+                    last=inputs - 1,
+                )
+            )
         if self.is_matrix:
             matrix = self.kernels.reshape(1, outputs, inputs)
             return np.ascontiguousarray(matrix.swapaxes(1, 2)) if outputs > inputs else matrix
@@ -119,22 +131,6 @@ class ConvKernels:
         )
         return say("Kernels {inputs}, a tile per output channel", inputs=where)
 
-    def _no_channel(self, input_channel: int) -> SettingError:
-        inputs = self.kernels.shape[1]
-        return SettingError(
-            say_count(
-                "channel={channel}: a kernel of {layer} has {input_count} input channel, 0 to "
-                "{last}.",
-                "channel={channel}: a kernel of {layer} has {input_count} input channels, 0 to "
-                "{last}.",
-                inputs,
-                channel=input_channel,
-                layer=self.layer,
-                input_count=inputs,
-                last=inputs - 1,
-            )
-        )
-
 
 def compare_kernels(
     model: Model, info: LayerInfo, threshold: float, progress: Progress = ignore
@@ -158,7 +154,7 @@ def conv_kernels(model: Model, info: LayerInfo) -> Kernels:
         try:
             with catcher:  # some layers make their weights anew in every call: ask for one call
                 module(torch.zeros(1, *info.input_shape, device=device, dtype=dtype))
-        except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then as it is stored
+        except (hooks.StopForward, Exception):  # noqa: BLE001, S110 - then the stored weight
             pass
         used = module.weight if catcher.weight is None else catcher.weight
         weight = used.detach().to("cpu", torch.float32, copy=True)
@@ -175,7 +171,6 @@ class _WeightCatcher(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, unless it is a convolution."""
         if getattr(func, "__name__", "") in _CONVOLUTIONS:
             self.weight = kwargs["weight"] if "weight" in kwargs else args[1]
             raise hooks.StopForward

@@ -39,10 +39,8 @@ def padding_around(
     With ``"same"`` they are dilation · (kernel − 1) in all; an odd one goes to the bottom and to
     the right.
 
-    Args:
-        padding: as ``conv2d`` takes it: a number, a pair, ``"valid"`` or ``"same"``.
-        kernel: (height, width) in taps.
-        dilation: (vertical, horizontal) distance of the taps.
+    `padding` is as ``conv2d`` takes it: a number, a pair, ``"valid"`` or ``"same"``. `kernel` is
+    (height, width) in taps, `dilation` the (vertical, horizontal) distance of the taps.
     """
     if padding == "same":
         rows, columns = (step * (count - 1) for step, count in zip(dilation, kernel, strict=True))
@@ -225,7 +223,7 @@ class LayerCall:
         """Return the input channels that an output channel sees, those of its group.
 
         Raises:
-            SettingError: the layer has no such channel.
+            SettingError: the layer lacks that channel.
         """
         check_range(self.layer, "channel", channel, self.kernel.shape[0])
         count = self.kernel.shape[1]
@@ -242,13 +240,9 @@ def layer_call(
 ) -> LayerCall:
     """Build the record of a convolution from the arguments of torch's conv2d.
 
-    Args:
-        layer: written address.
-        arguments: conv2d's by name, all of them.
-        pads: what was padded to the layer's input before: left, right, top, bottom, or the first
-            two, as in `F.pad`.
-        layer_input: ``(C, H, W)`` or ``(1, C, H, W)``, before that padding.
-        output: the layer's output, likewise.
+    `pads` is the padding that the network added to the input before: left, right, top, bottom, or
+    the first two, as in `F.pad`. `layer_input` is the input before that padding; it and the output
+    are ``(C, H, W)`` or ``(1, C, H, W)``.
     """
     kernel, dilation = float_copy(arguments["weight"]), pair(arguments["dilation"])
     left, right, top, bottom = padding_around(arguments["padding"], kernel.shape[2:], dilation)
@@ -273,11 +267,7 @@ def linear_call(
 ) -> LayerCall:
     """Build the record of a linear layer on maps or tokens from the arguments of torch's linear.
 
-    Args:
-        layer: written address.
-        arguments: linear's by name, all of them.
-        layout: how its input and its output lie.
-        output: the layer's output.
+    `layout` is that of its input and its output.
     """
     given = float_copy(map_of(arguments["input"], layout))
     return LayerCall(
@@ -344,6 +334,24 @@ def check_range(layer: str, axis: str, index: int, count: int) -> None:
         raise SettingError(said)
 
 
+def check_cell(layer: str, output: Tensor, channel: int, row: int, column: int) -> None:
+    """Refuse a cell that is not in a layer's output, ``(C, H, W)``.
+
+    Raises:
+        SettingError: it names the range.
+    """
+    cell = {"channel": channel, "row": row, "column": column}
+    for (axis, index), count in zip(cell.items(), output.shape, strict=True):
+        check_range(layer, axis, index, count)
+
+
+def is_near(total: float, value: float, tolerance: float) -> bool:
+    """Return whether two numbers differ by the tolerance at most; NaN is near NaN."""
+    if math.isfinite(total):
+        return abs(total - value) <= tolerance
+    return total == value or (math.isnan(total) and math.isnan(value))
+
+
 def map_of(tensor: Tensor, layout: Layout = CONVOLUTIONS) -> Tensor:
     """View the maps of one image, ``(C, H, W)``, with or without a batch before."""
     maps = layout.maps(tensor)
@@ -399,9 +407,7 @@ class CellSum:
         The rounding is 1e-5 in single precision. It is twice the machine epsilon in float16, in
         bfloat16 and off the CPU, where float32 may be multiplied as TF32.
         """
-        if math.isfinite(self.total):
-            return abs(self.total - self.value) <= self.tolerance
-        return self.total == self.value or (math.isnan(self.total) and math.isnan(self.value))
+        return is_near(self.total, self.value, self.tolerance)
 
 
 def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSum:
@@ -411,11 +417,9 @@ def explain_cell(call: LayerCall, channel: int, row: int, column: int) -> CellSu
     stride s and dilation d: the cross-correlation that torch's ``Conv2d`` documents.
 
     Raises:
-        SettingError: the layer has no such channel, row or column.
+        SettingError: the layer lacks that channel, row or column.
     """
-    cell = {"channel": channel, "row": row, "column": column}
-    for (axis, index), count in zip(cell.items(), call.output.shape, strict=True):
-        check_range(call.layer, axis, index, count)
+    check_cell(call.layer, call.output, channel, row, column)
     first = (row * call.stride[0], column * call.stride[1])
     rows_read, columns_read = (
         start + step * np.arange(count)

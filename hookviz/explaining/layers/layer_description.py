@@ -10,7 +10,7 @@ from typing import Any
 from torch import nn
 
 from hookviz.capturing.list_layers import tokens_text
-from hookviz.explaining.receptive_fields.attention_rules import ALL, WINDOWS
+from hookviz.explaining.receptive_fields.extent import ALL, WINDOWS
 from hookviz.explaining.receptive_fields.receptive_field import ReceptiveField
 from hookviz.language.saying import localised, mark, say
 from hookviz.types import LAST, TOKENS, LayerInfo, Model
@@ -36,8 +36,9 @@ def describe_layer(model: Model, layer: LayerInfo) -> str:
             output_shape=times(layer.output_shape),
         )
     module: Any = model.network.get_submodule(layer.name)
-    describe = next(
-        (describe for kind, describe in _PHRASES.items() if _is_plain(module, kind)), None
+    own = (kind for kind in _PHRASES if isinstance(module, kind))
+    describe = next(  # of a class that computes as torch's own does
+        (_PHRASES[kind] for kind in own if type(module).forward is kind.forward), None
     )
     if describe is not None:
         return f"{layer.kind} {describe(module)}."
@@ -59,11 +60,6 @@ def describe_layer(model: Model, layer: LayerInfo) -> str:
         parts=parts,
         shapes=shapes,
     )
-
-
-def _is_plain(module: nn.Module, kind: type[nn.Module]) -> bool:
-    """Return whether the module is of that class and computes as the class does."""
-    return isinstance(module, kind) and type(module).forward is kind.forward
 
 
 def _normalisation(module: Any) -> str:

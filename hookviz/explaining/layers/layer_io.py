@@ -23,9 +23,8 @@ Maps = NDArray[np.float32]
 def tensor_maps(values: Maps, layout: Layout) -> tuple[Maps | None, str]:
     """Return a tensor as ``(C, H, W)``, and how its shape was read; None where it is empty.
 
-    Args:
-        values: of any shape, the batch included.
-        layout: how it lies. What has no known rows and columns is drawn as the numbers it is.
+    The batch is included in `values`. A tensor without known rows and columns is drawn as the
+    numbers lie.
     """
     if not values.size:
         return None, "empty"
@@ -88,17 +87,12 @@ def layer_io(
 ) -> LayerIO:
     """Record the inputs and outputs of one layer call, in a pass that ends with it.
 
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        layer: name of a layer or a block.
-        call: which of its calls, from 0.
-        progress: called with the share done after every layer; what it raises ends the run.
-        change: what a pre-hook makes of the first input, which the layer gets in its place.
+    `progress` is called with the share done after every layer. `change` maps the first input of the
+    layer to the one that the layer gets in its place, as a pre-hook does.
 
     Raises:
         UnknownLayerError: a pass runs no layer of that name.
-        SettingError: the layer has no such call.
+        SettingError: the layer lacks that call.
         ModelError: the network can't take this input.
         HookVizError: this pass did not make that call.
     """
@@ -152,7 +146,6 @@ class _IORecorder:
         self._versions: list[int] = []
 
     def before(self, call: hooks.Call) -> Any:
-        """Copy the inputs of the wanted call before it runs, changed where that is wanted."""
         if (call.layer, call.index) != self._wanted:
             return None
         inputs = call.inputs
@@ -162,7 +155,6 @@ class _IORecorder:
         return None if self._change is None else inputs
 
     def after(self, call: hooks.Call) -> None:
-        """Copy the outputs of the wanted call, and end the pass."""
         self.reporter.step()
         if (call.layer, call.index) == self._wanted:
             self.tensors = LayerIO(

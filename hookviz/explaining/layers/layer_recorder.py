@@ -1,17 +1,25 @@
-"""Record one call of a conv or linear layer in a real pass, so that its cells can be explained.
+"""Record one call of a conv or linear layer, or of a layer norm, to write its values out.
 
-What the layer was given, and what its output went through next, is taken from the pass
-and never assumed: an `EveryFunction` sees the arguments of every torch function that the pass
-calls. So the kernel is the one that was used (weight norm and weight standardisation included),
-the padding is the one that was applied, and activations that a network calls as functions are seen.
-While it looks, `nn.MultiheadAttention` does without its fused kernel, which rounds otherwise.
+The input of the layer, and what its output went through next, is taken from the pass and never
+assumed: an `EveryFunction` sees the arguments of every torch function that the pass calls. So the
+kernel is the one that was used (weight norm and weight standardisation included), the padding is
+the one that was applied, and activations that a network calls as functions are seen. During the
+pass `nn.MultiheadAttention` does without its fused kernel, which rounds differently.
+
+A layer norm computes ``y = (x − mean) / √(variance + ε) · scale + shift``, with mean and variance
+of the numbers that are normalised together, as a rule the channels of one token or one cell (Ba et
+al., "Layer Normalization", 2016). They depend on x, so a value is no sum of products with learned
+weights as a convolution's is, and has a record of its own, `NormCall`.
 """
 
+import math
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import permutations
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import inputs, layers
@@ -22,10 +30,16 @@ from hookviz.explaining.layers.layer_call import (
     CONVOLUTIONS,
     FollowingOp,
     LayerCall,
+    Normalisation,
+    check_cell,
     check_range,
+    float_copy,
     following_op,
+    is_near,
     layer_call,
     linear_call,
+    map_of,
+    relative_tolerance,
 )
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
@@ -42,7 +56,7 @@ from hookviz.types import FIRST, LAST, TOKENS, UNKNOWN, ActivationKey, Layout, M
 
 _CONV2D = ("input", "weight", "bias", "stride", "padding", "dilation", "groups")
 _LINEAR = ("input", "weight", "bias")
-_DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+_CONV_DEFAULTS = {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1}
 
 
 def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> LayerCall:
@@ -50,14 +64,10 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
 
     The pass ends as soon as nothing more can follow.
 
-    Args:
-        model: from `load_model` or `wrap`.
-        image: anything that `inputs.prepare` takes.
-        layer: name of a conv layer, or of a linear one that works on maps or tokens.
-        call: which of the layer's calls, from 0.
+    `layer` names a conv layer, or a linear one that works on maps or tokens; `call` counts from 0.
 
     Raises:
-        SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or has no such call.
+        SettingError: `layer` is no `nn.Conv2d` and no `nn.Linear`, or lacks that call.
         UnknownLayerError: the model has no layer of that name.
         ImageError: the image can't be read.
         ModelError: the network can't take this input, the layer is more than a convolution or a
@@ -166,7 +176,6 @@ class _CallRecorder(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`, and follow the recorded layer's output through it."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         positions = [
             position
@@ -190,7 +199,7 @@ class _CallRecorder(EveryFunction):
     ) -> None:
         """Keep the last calls that the layer may turn out to be made of."""
         if name == "conv2d":
-            self._conv = {**_DEFAULTS, **dict(zip(_CONV2D, args, strict=False)), **kwargs}
+            self._conv = {**_CONV_DEFAULTS, **dict(zip(_CONV2D, args, strict=False)), **kwargs}
             self._conv["output"] = output
         elif name == "pad":
             self._pad = {**dict(zip(("input", "pad"), args, strict=False)), **kwargs}
@@ -276,3 +285,218 @@ class _CallRecorder(EveryFunction):
         name = last.kind.replace("_", "")
         if not last.layer and any(name in kind.__name__.lower() for kind in module.__mro__):
             self.steps[-1] = replace(last, layer=layer, kind=module.__name__)
+
+
+_LAYER_NORM = ("input", "normalized_shape", "weight", "bias", "eps")
+_NORM_DEFAULTS = {"weight": None, "bias": None, "eps": 1e-5}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class NormCall:
+    """Record of one call of a layer norm: any value of it can be written out.
+
+    All tensors are on the CPU and have ``(C, H, W)``, whatever is alike repeated.
+
+    Attributes:
+        layer: written address of the call.
+        given: the layer's input, float32.
+        output: what it put out, float32.
+        mean, variance: of the numbers normalised together, float64.
+        scale, shift: as learned, 1 and 0 where they are not, float32.
+        epsilon: added to the variance.
+        together: how many numbers are normalised together.
+        rounding: relative rounding of the network's arithmetic, see `NormedCell.agrees`.
+    """
+
+    layer: str
+    given: Tensor = field(repr=False)
+    output: Tensor = field(repr=False)
+    mean: Tensor = field(repr=False)
+    variance: Tensor = field(repr=False)
+    scale: Tensor = field(repr=False)
+    shift: Tensor = field(repr=False)
+    epsilon: float
+    together: int
+    rounding: float
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that its input and output take, in bytes."""
+        return self.given.nbytes + self.output.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class NormedCell:
+    """One value of a layer norm, written out.
+
+    Attributes:
+        layer: written address.
+        channel, row, column: which value it is.
+        given: what the layer was given there.
+        norm: mean, variance, scale, shift and ε.
+        together: how many numbers mean and variance are of.
+        value: what the network computed.
+        total: the formula's result in double precision.
+        tolerance: how far `value` may be from it, see `agrees`.
+    """
+
+    layer: str
+    channel: int
+    row: int
+    column: int
+    given: float
+    norm: Normalisation
+    together: int
+    value: float
+    total: float
+    tolerance: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the formula gives the network's value, up to its arithmetic's rounding.
+
+        ``|total − value| ≤ rounding · ((|x| + |mean|) / √(variance + ε) · |scale| + |shift|)``,
+        see `CellSum.agrees`.
+        """
+        return is_near(self.total, self.value, self.tolerance)
+
+
+def explain_norm(call: NormCall, channel: int, row: int, column: int) -> NormedCell:
+    """Write one value of a recorded layer norm out.
+
+    Raises:
+        SettingError: the layer lacks that channel, row or column.
+    """
+    check_cell(call.layer, call.output, channel, row, column)
+    given, value, mean, variance, scale, shift = (
+        float(each[channel, row, column])
+        for each in (call.given, call.output, call.mean, call.variance, call.scale, call.shift)
+    )
+    norm = Normalisation(mean, variance, scale, shift, call.epsilon)
+    deviation = math.sqrt(variance + call.epsilon)
+    total = norm.apply(given) if deviation else math.nan
+    size = ((abs(given) + abs(mean)) / deviation if deviation else 0) * abs(scale) + abs(shift)
+    tolerance = call.rounding * size + torch.finfo(torch.float32).tiny
+    return NormedCell(
+        call.layer, channel, row, column, given, norm, call.together, value, total, tolerance
+    )
+
+
+def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> NormCall:
+    """Record one call of a layer norm that puts out maps or tokens, in one pass.
+
+    The pass ends with that call.
+
+    `layer` names an `nn.LayerNorm`, or a layer made of one, such as those that permute maps to
+    channels last for it; `call` counts from 0.
+
+    Raises:
+        SettingError: `layer` is no layer norm, or lacks that call.
+        UnknownLayerError: the model has no layer of that name.
+        ImageError: the image can't be read.
+        ModelError: the network can't take this input, the layer is more than a layer norm, or
+            where rows and columns are is unknown.
+    """
+    model_input = inputs.prepare(model, image)
+    modules = dict(model.network.named_modules(remove_duplicate=False))
+    if layer not in modules:
+        raise UnknownLayerError(say("layer in {model}", model=model.title), layer, modules)
+    if not isinstance(modules[layer], nn.LayerNorm):
+        raise SettingError(
+            say(
+                "Layer {layer!r} is a {name}, and no LayerNorm.",
+                layer=layer,
+                name=type(modules[layer]).__name__,
+            )
+        )
+    run = input_trace(model, model_input)
+    check_range(layer, "call", call, run.calls.get(layer, 0))
+    layout = run.layouts.get(ActivationKey(layer, call), UNKNOWN)
+    problem = say("puts out no maps, or its rows and columns are not known")
+    if layout.frames:
+        problem = say("works on the frames of a clip")
+    elif layout.order in {FIRST, LAST, TOKENS}:
+        with private_replica(model) as replica:
+            recorder = _Recorder(call, layout)
+            with hooks.observe(replica, (layer,), recorder.on_call), recorder:
+                forward_pass(model, replica, model_input.tensor)
+        if recorder.record is not None:
+            return recorder.record
+        problem = say("is more than one call of torch's layer_norm")
+    raise ModelError(
+        say(
+            "Layer {layer!r} of {model} {problem}, so its values can't be written out. Choose "
+            "another layer.",
+            layer=layer,
+            model=model.title,
+            problem=problem,
+        )
+    )
+
+
+class _Recorder(EveryFunction):
+    """Follows one pass until the wanted call, and keeps the last layer norm that it sees."""
+
+    def __init__(self, call: int, layout: Layout) -> None:
+        super().__init__()
+        self.record: NormCall | None = None
+        self._wanted, self._layout = call, layout
+        self._last: dict[str, Any] = {}
+
+    def called(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        output = func(*args, **kwargs)
+        if function_name(func) == "layer_norm":
+            self._last = {**_NORM_DEFAULTS, **dict(zip(_LAYER_NORM, args, strict=False)), **kwargs}
+            self._last["output"] = output
+        return output
+
+    def on_call(self, call: hooks.Call) -> None:
+        if call.index == self._wanted:
+            with not_followed():
+                self.record = self._recorded(call)
+            raise hooks.StopForward
+        self._last = {}
+
+    def _recorded(self, call: hooks.Call) -> NormCall | None:
+        done, (given, *_), output = self._last, call.inputs, call.output
+        if not done or not isinstance(output, Tensor):
+            return None
+        order = _order(done["output"], output)
+        if order is None or _order(done["input"], given) != order or len(output) != 1:
+            return None
+        wide = done["input"].detach().cpu().double()
+        normed = len(done["normalized_shape"])
+        variance, mean = torch.var_mean(wide, tuple(range(-normed, 0)), correction=0, keepdim=True)
+        scale, shift = (
+            torch.tensor(float(bare)) if done[name] is None else float_copy(done[name])
+            for name, bare in (("weight", 1), ("bias", 0))
+        )
+
+        def maps(tensor: Tensor) -> Tensor:
+            return map_of(tensor.expand(wide.shape).permute(order), self._layout)
+
+        return NormCall(
+            layer=str(ActivationKey(call.layer, call.index)),
+            given=float_copy(map_of(given, self._layout)),
+            output=float_copy(map_of(output, self._layout)),
+            mean=maps(mean),
+            variance=maps(variance),
+            scale=maps(scale),
+            shift=maps(shift),
+            epsilon=float(done["eps"]),
+            together=math.prod(done["normalized_shape"]),
+            rounding=relative_tolerance(output),
+        )
+
+
+def _order(inner: Tensor, outer: Tensor) -> tuple[int, ...] | None:
+    """Return in which order a tensor's axes give another view of the same memory; None in none."""
+    if inner.untyped_storage().data_ptr() != outer.untyped_storage().data_ptr():
+        return None
+    for order in permutations(range(inner.ndim)):
+        turned = inner.permute(order)
+        if turned.shape == outer.shape and turned.stride() == outer.stride():
+            return order
+    return None

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from hookviz.capturing.layer_trace import input_trace
+from hookviz.explaining.layers.layer_call import pair
 from hookviz.hooking import hooks
 from hookviz.hooking.forward_pass import forward_pass, private_replica
 from hookviz.hooking.torch_functions import EveryFunction, function_name, not_followed
@@ -66,15 +67,15 @@ def poolings(model: Model, model_input: ModelInput) -> tuple[Pooling, ...]:
     """
     names = [each.name for each in input_trace(model, model_input).layers if "Pool" in each.kind]
     with private_replica(model) as replica, ExitStack() as block:
-        found = _Found()
-        block.enter_context(hooks.before(replica, names, found.begin))
-        block.enter_context(hooks.observe(replica, names, found.end))
-        with found:
+        recorder = _PoolingRecorder()
+        block.enter_context(hooks.before(replica, names, recorder.begin))
+        block.enter_context(hooks.observe(replica, names, recorder.end))
+        with recorder:
             forward_pass(model, replica, model_input.tensor)
-    return tuple(found.poolings)
+    return tuple(recorder.poolings)
 
 
-class _Found(EveryFunction):
+class _PoolingRecorder(EveryFunction):
     """Keeps the poolings of a pass, and the module that is running."""
 
     def __init__(self) -> None:
@@ -83,11 +84,9 @@ class _Found(EveryFunction):
         self._layer = ""
 
     def begin(self, call: hooks.Call) -> None:
-        """Note the module whose functions come next."""
         self._layer = call.layer
 
     def end(self, _call: hooks.Call) -> None:
-        """Note that the module is done."""
         self._layer = ""
 
     def called(
@@ -116,9 +115,9 @@ class _Found(EveryFunction):
         window = stride = None
         padding = (0, 0)
         if not name.startswith("adaptive"):
-            window = _pair(given["kernel_size"])
-            stride = _pair(given.get("stride") or given["kernel_size"])
-            padding = _pair(given.get("padding", 0))
+            window = pair(given["kernel_size"])
+            stride = pair(given.get("stride") or given["kernel_size"])
+            padding = pair(given.get("padding", 0))
         channel = int(after[0].flatten(1).amax(1).argmax())
         return Pooling(
             layer=self._layer,
@@ -131,11 +130,3 @@ class _Found(EveryFunction):
             before=before[0, channel].float().cpu().numpy().copy(),
             after=after[0, channel].float().cpu().numpy().copy(),
         )
-
-
-def _pair(value: Any) -> tuple[int, int]:
-    """Return rows and columns of what torch takes as one number or two."""
-    if isinstance(value, int):
-        return value, value
-    sides = tuple(int(side) for side in value)
-    return (sides[0], sides[-1])

@@ -60,7 +60,7 @@ def strongest_by_weight(call: LayerCall, channel: int) -> Ranking:
     channel sees only its group's inputs.
 
     Raises:
-        SettingError: the layer has no such channel.
+        SettingError: the layer lacks that channel.
     """
     inputs = call.inputs_of(channel)
     return _ranked(inputs, call.kernel[channel].double().square().sum((1, 2)).sqrt())
@@ -73,7 +73,7 @@ def strongest_by_contribution(call: LayerCall, channel: int) -> Ranking:
     average, up or down, were that input channel zero.
 
     Raises:
-        SettingError: the layer has no such channel.
+        SettingError: the layer lacks that channel.
     """
     inputs = call.inputs_of(channel)
     with torch.no_grad():
@@ -90,7 +90,7 @@ def strongest_by_contribution(call: LayerCall, channel: int) -> Ranking:
 def source_of(model: Model, layer: str) -> str | None:
     """Find the conv layer whose channels are `layer`'s input channels, one to one.
 
-    Written as an address, ``"conv1"`` or ``"conv1#1"``. None where there is no such layer: the
+    Written as an address, ``"conv1"`` or ``"conv1#1"``. None where no layer is that source: the
     input is the image, or several maps were added, joined or mixed, or it differs from call to
     call of the layer.
 
@@ -145,12 +145,11 @@ class _SourceTracer(EveryFunction):
     def called(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
-        """Call `func`; its result has its input's source where `func` keeps channels."""
         operands = [tensor for _, tensor in hooks.tensors_in((args, kwargs))]
         before = [(tensor.shape, self._sources.get(tensor)) for tensor in operands]
         output = func(*args, **kwargs)
         if isinstance(output, Tensor):
-            source = _source_kept(function_name(func), before, output.shape)
+            source = _preserved_source(function_name(func), before, output.shape)
             if source is not None:
                 self._sources[output] = source
         return output
@@ -168,7 +167,7 @@ class _SourceTracer(EveryFunction):
                 self._sources[output] = ActivationKey(call.layer, call.index)
 
 
-def _source_kept(
+def _preserved_source(
     name: str, operands: list[tuple[torch.Size, ActivationKey | None]], result: torch.Size
 ) -> ActivationKey | None:
     """Return the source whose channels a function's output keeps, from its operands."""

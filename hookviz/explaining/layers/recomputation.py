@@ -4,7 +4,7 @@ The pass is one of its own and takes nothing over from the record that it checks
 runs, its input is copied, since an in-place layer writes over it. As soon as it has run, its output
 is compared with three things: what HookViz recorded of that call, what the same layer makes of the
 copied input, and for sums of products the same sum in double precision by other code. In a network
-of the catalog the same layer is that of another replica; in a network of one's own it is the very
+of the catalog the same layer is that of another replica; in a person's own network it is the very
 layer, run again within its hook.
 
 By the usual bound on a sum's rounding error (Higham, "Accuracy and Stability of Numerical
@@ -53,7 +53,7 @@ class LayerCheck:
         compared: how many numbers were compared.
         difference: the largest between the layer's output, the record and the recomputation.
         relative: the largest distance from the double-precision result, by that result's largest
-            size; NaN where there is no such result.
+            size; NaN without that result.
         agrees: whether every call is within rounding of all of them.
         recorded: whether the recorded outputs that people see were among what was compared.
         problem: why it does not agree, or why nothing was compared.
@@ -137,12 +137,8 @@ def recompute(
 ) -> Mapping[str, LayerCheck]:
     """Check every layer in one pass, one call at a time, so that memory stays bounded.
 
-    Args:
-        model: whose network is checked.
-        model_input: the network's input.
-        layers: the layers' names, each with how often it is expected to run.
-        record: what was recorded of layers, without a batch dimension of 1, by written address.
-        reporter: told a step after every call.
+    `layers` holds how often each layer is expected to run. `record` holds the recorded outputs by
+    written address, without a batch dimension of 1.
 
     Raises:
         ModelError: the network can't take this input.
@@ -179,7 +175,11 @@ class _Recomputation:
         """Run layers of `network` again, with `is_very_network` of the one that is checked."""
         self.checks: dict[str, LayerCheck] = {}
         self._modules = {name: network.get_submodule(name) for name in layers}
-        self._hooked = {name for name, module in self._modules.items() if _has_hooks(module)}
+        self._hooked = {
+            name
+            for name, module in self._modules.items()
+            if any(part._forward_hooks for part in module.modules())
+        }
         self._record = dict(record)
         self._reporter = reporter
         self._is_very_network = is_very_network
@@ -189,20 +189,18 @@ class _Recomputation:
         self._waiting: dict[str, list[tuple[int, Any, _Buffers]]] = {name: [] for name in layers}
 
     def before(self, call: hooks.Call) -> None:
-        """Copy the arguments of a layer that is about to run."""
         if self._runs_again:
             return
         try:
             # A deep copy keeps the strides, so the second call runs the same code as the first.
             arguments = copy.deepcopy(call.arguments)
-        except Exception:  # noqa: BLE001 - whatever it is, it is no tensor, and said on the page
+        except Exception:  # noqa: BLE001 - an object that can't be copied, which the page says
             arguments = None
         buffers = _buffers_of(self._modules[call.layer]) if self._is_very_network else []
         self._waiting[call.layer].append((self._calls[call.layer], arguments, buffers))
         self._calls[call.layer] += 1
 
     def after(self, call: hooks.Call) -> None:
-        """Check the output of a layer that has run."""
         if self._runs_again:
             return
         index, arguments, buffers = self._waiting[call.layer].pop()
@@ -220,7 +218,6 @@ class _Recomputation:
         self._reporter.step()
 
     def report_missing_calls(self) -> None:
-        """Report recorded calls that this pass did not make."""
         for address in self._record:
             layer = ActivationKey.read(address).layer
             check = self.checks.setdefault(layer, LayerCheck(type(self._modules[layer]).__name__))
@@ -306,10 +303,6 @@ def _buffers_of(module: nn.Module) -> _Buffers:
         for name, buffer in part._buffers.items()
         if buffer is not None and not buffer.is_meta
     ]
-
-
-def _has_hooks(module: nn.Module) -> bool:
-    return any(part._forward_hooks for part in module.modules())
 
 
 Tensors = list[tuple[tuple[str, ...], Tensor]]

@@ -1,4 +1,4 @@
-"""Follow what a class needs backwards through a network: channels, lines between layers, ways.
+"""Follow a class score backwards through a network: channels, lines between layers, paths.
 
 What a channel passes on to the class is gradient × input, the first-order part of what it adds to
 the score (Shrikumar, Greenside and Kundaje, "Learning Important Features Through Propagating
@@ -11,8 +11,8 @@ to see whether the class needs it.
 1. Follow a pass with gradients. Of each value the number at that moment is saved, and the edge of
    autograd's graph that it went through, so that a later write into the tensor changes neither.
    An input from several calls goes through an edge of its own, apart from other uses of the tensor.
-2. Hand the class's gradient back from step to step.
-3. Follow the strongest ways through the channels.
+2. Backpropagate the class's gradient from step to step.
+3. Follow the strongest paths through the channels.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,18 +42,18 @@ from hookviz.language.saying import say
 from hookviz.types import ActivationKey, Layout, Model, ModelInput, Progress, ignore
 
 
-class _Held(NamedTuple):
+class _SavedActivation(NamedTuple):
     """A tensor of a pass: its values as they were, and the edge of the graph that made them."""
 
     values: Tensor
     edge: GradientEdge
 
 
-class _Use(NamedTuple):
+class _StepInput(NamedTuple):
     """What a call or a join took in: the numbers of the calls that it came from, and the tensor."""
 
     sources: frozenset[int]
-    held: _Held
+    saved: _SavedActivation
 
 
 class _GradientTracer(ProvenanceTracer):
@@ -69,12 +69,12 @@ class _GradientTracer(ProvenanceTracer):
         self, network: nn.Module, reporter: ProgressReporter, gradients: hooks.GradientHooks
     ) -> None:
         super().__init__(network, reporter, joins=True)
-        self.outputs: dict[int, _Held] = {}
-        self.block_outputs: dict[ActivationKey, _Held] = {}
-        self.uses: dict[int, list[_Use]] = {}
-        self._held = TensorMarks[_Held](while_unwritten=True)
-        self._entered: list[list[_Use]] = []
-        self._taken: list[_Use] = []
+        self.outputs: dict[int, _SavedActivation] = {}
+        self.block_outputs: dict[ActivationKey, _SavedActivation] = {}
+        self.uses: dict[int, list[_StepInput]] = {}
+        self._saved = TensorMarks[_SavedActivation](while_unwritten=True)
+        self._block_inputs: list[list[_StepInput]] = []
+        self._join_inputs: list[_StepInput] = []
         self._gradients = gradients
 
     def called(
@@ -87,74 +87,72 @@ class _GradientTracer(ProvenanceTracer):
             return super().called(func, args, kwargs)
         apart = _Apart(self, operands[0] if _writes(func) else None)
         args, kwargs = apart.of(args), apart.of(dict(kwargs))
-        self._taken = apart.uses
+        self._join_inputs = apart.uses
         return super().called(func, args, kwargs)
 
     def _join(self, *of: Any) -> frozenset[int]:
         made = of[2]
         joined = super()._join(*of)
         (number,) = joined
-        self.uses[number] = self._taken
+        self.uses[number] = self._join_inputs
         with not_followed():
-            self._hold(made, self.outputs, number)
+            self._save_first(made, self.outputs, number)
         return joined
 
     def before(self, call: hooks.Call) -> Any:
-        """Open a step for a layer call; one with several sources gets tensors of its own."""
         super().before(call)
         with not_followed():
             changed, self.uses[len(self.steps)] = self._apart(call)
         return changed
 
     def after(self, call: hooks.Call) -> Any:
-        """Complete the step of a layer call that has run, and hold what it put out."""
         number = self._open[-1][0]
         output = super().after(call)
         with not_followed():
-            self._hold([tensor for _, tensor in hooks.tensors_in(output)], self.outputs, number)
+            self._save_first(
+                [tensor for _, tensor in hooks.tensors_in(output)], self.outputs, number
+            )
         return output
 
     def enter(self, call: hooks.Call) -> Any:
-        """Open a block call; one with several sources gets tensors of its own."""
         super().enter(call)
         with not_followed():
             changed, uses = self._apart(call)
-        self._entered.append(uses)
+        self._block_inputs.append(uses)
         return changed
 
     def leave(self, call: hooks.Call) -> None:
-        """Complete a block call that has run, and hold what it put out."""
         super().leave(call)
-        self._entered.pop()
+        self._block_inputs.pop()
         with not_followed():
             outputs = [tensor for _, tensor in hooks.tensors_in(call.output)]
-            self._hold(outputs, self.block_outputs, ActivationKey(call.layer, call.index))
+            self._save_first(outputs, self.block_outputs, ActivationKey(call.layer, call.index))
 
     def _as_one_step(self, block: BlockCall, call: hooks.Call, outputs: Sequence[Tensor]) -> None:
         for number in range(block.first, len(self.steps) + 1):  # joins that it takes the place of
             self.uses.pop(number, None)
             self.outputs.pop(number, None)
         super()._as_one_step(block, call, outputs)
-        self.uses[block.first] = self._entered[-1]
-        self._hold(outputs, self.outputs, block.first)
+        self.uses[block.first] = self._block_inputs[-1]
+        self._save_first(outputs, self.outputs, block.first)
 
-    def held(self, tensor: Tensor) -> _Held:
+    def save(self, tensor: Tensor) -> _SavedActivation:
         """Return a tensor's values as they are now, with its edge."""
-        known = self._held.get(tensor)
+        known = self._saved.get(tensor)
         if known is None:
-            known = _Held(tensor.detach().clone(), get_gradient_edge(tensor))
-            self._held[tensor] = known
+            known = _SavedActivation(tensor.detach().clone(), get_gradient_edge(tensor))
+            self._saved[tensor] = known
             if tensor.device.type == "cpu":  # elsewhere the backward pass is a thread of its own
                 self._gradients.add("", tensor)
         return known
 
-    def _hold(self, tensors: Any, into: dict[Any, _Held], key: Any) -> None:
+    def _save_first(self, tensors: Any, into: dict[Any, _SavedActivation], key: Any) -> None:
         for tensor in tensors:
             if _has_gradient(tensor):
-                into[key] = self.held(tensor)
+                into[key] = self.save(tensor)
                 return
 
-    def _apart(self, call: hooks.Call) -> tuple[Any, list[_Use]]:
+    def _apart(self, call: hooks.Call) -> tuple[Any, list[_StepInput]]:
         """Return a call's inputs as tensors of their own, if they come from several calls."""
         inputs = [tensor for _, tensor in hooks.tensors_in(call.inputs)]
         if len(self.sources_of(inputs)) < 2:
@@ -171,7 +169,7 @@ class _Apart:
     """
 
     def __init__(self, tracer: _GradientTracer, written: Tensor | None = None) -> None:
-        self.uses: list[_Use] = []
+        self.uses: list[_StepInput] = []
         self._tracer, self._written = tracer, written
 
     def of(self, each: Any) -> Any:
@@ -184,13 +182,15 @@ class _Apart:
         return each
 
     def _view(self, tensor: Tensor) -> Tensor:
-        sources, held = self._tracer.sources_of([tensor]), self._tracer.held(tensor)
+        sources, saved = self._tracer.sources_of([tensor]), self._tracer.save(tensor)
         if tensor is self._written:
-            self.uses.append(_Use(sources, held))
+            self.uses.append(_StepInput(sources, saved))
             return tensor
         seen = tensor.view_as(tensor)
         self._tracer.set_sources(seen, sources)
-        self.uses.append(_Use(sources, _Held(held.values, get_gradient_edge(seen))))
+        self.uses.append(
+            _StepInput(sources, _SavedActivation(saved.values, get_gradient_edge(seen)))
+        )
         return seen
 
 
@@ -206,7 +206,7 @@ def _has_gradient(tensor: Tensor) -> bool:
 
 
 class _BackwardSteps:
-    """A pass, from whose steps gradients are handed back.
+    """A pass through whose steps gradients are backpropagated.
 
     Attributes:
         trace: of the pass, with its joins.
@@ -228,19 +228,19 @@ class _BackwardSteps:
         self._model, self._reporter = model, reporter
         self._layouts = input_trace(model, model_input).layouts
         self._axes = {IMAGE: 1}
-        for number, held in sorted(self.outputs.items()):
+        for number, saved in sorted(self.outputs.items()):
             if number != IMAGE:
-                self._axes[number] = self._axis_of_step(number, held.values)
+                self._axes[number] = self._axis_of_step(number, saved.values)
 
-    def axis_of(self, of: int | ActivationKey | _Use) -> int:
+    def axis_of(self, of: int | ActivationKey | _StepInput) -> int:
         """Return which axis of a step's output, of a block's or of a use are the channels."""
-        if isinstance(of, _Use):
-            return self._axis_of_source(of.sources, of.held.values)
+        if isinstance(of, _StepInput):
+            return self._axis_of_source(of.sources, of.saved.values)
         if isinstance(of, ActivationKey):
             return _axis(self.blocks[of].values, self._layouts.get(of))
         return self._axes[of]
 
-    def handed(self, number: int, gradient: Tensor) -> Mapping[int, Tensor]:
+    def backprop_step(self, number: int, gradient: Tensor) -> Mapping[int, Tensor]:
         """Return the gradient at what a step was made from, by the step that put that out."""
         sources = self.trace.steps[number - 1].sources
         through = self.outputs[number]
@@ -248,32 +248,37 @@ class _BackwardSteps:
             (source,) = sources
             return self._at({source: [(through, gradient)]})
         uses = self.uses.get(number, ())
-        parts = self.pulled(through, gradient, [use.held for use in uses])
-        ends: dict[int, list[tuple[_Held, Tensor]]] = {}
+        parts = self.vjp(through, gradient, [use.saved for use in uses])
+        ends: dict[int, list[tuple[_SavedActivation, Tensor]]] = {}
         for use, part in zip(uses, parts, strict=True):
             if part is not None:
                 for source in use.sources:
-                    ends.setdefault(source, []).append((use.held, part))
+                    ends.setdefault(source, []).append((use.saved, part))
         return self._at(ends)
 
-    def _at(self, ends: Mapping[int, Sequence[tuple[_Held, Tensor]]]) -> Mapping[int, Tensor]:
+    def _at(
+        self, ends: Mapping[int, Sequence[tuple[_SavedActivation, Tensor]]]
+    ) -> Mapping[int, Tensor]:
         """Hand gradients from where a step took in back to what was put out there."""
         found: dict[int, Tensor] = {}
         for source, parts in ends.items():
-            for held, part in parts if source in self.outputs else ():
-                (gradient,) = self.pulled(held, part, [self.outputs[source]])
+            for saved, part in parts if source in self.outputs else ():
+                (gradient,) = self.vjp(saved, part, [self.outputs[source]])
                 if gradient is not None:
                     found[source] = found[source] + gradient if source in found else gradient
         return found
 
-    def pulled(
-        self, value: Tensor | _Held, gradient: Tensor | None, helds: Sequence[_Held]
+    def vjp(
+        self,
+        value: Tensor | _SavedActivation,
+        gradient: Tensor | None,
+        inputs: Sequence[_SavedActivation],
     ) -> Sequence[Tensor | None]:
-        """Return gradients at what is held, in its shape; None where none gets there."""
-        if not helds:
+        """Return vector-Jacobian products at the inputs; None where no gradient gets there."""
+        if not inputs:
             return ()
-        through = value.edge if isinstance(value, _Held) else value
-        edges = [held.edge for held in helds]
+        through = value.edge if isinstance(value, _SavedActivation) else value
+        edges = [saved.edge for saved in inputs]
         return backward_pass(
             self._model, through, edges, self._reporter, gradient=gradient, keep_graph=True
         )
@@ -285,10 +290,10 @@ class _BackwardSteps:
         return self._axis_of_source(step.sources, values)
 
     def _axis_of_source(self, sources: Collection[int], values: Tensor) -> int:
-        """Return which axis are the channels of what comes from some steps: as it was of them."""
+        """Return the channel axis of a tensor made from some steps: that of their outputs."""
         for source in sorted(sources):
-            held = self.outputs.get(source)
-            if held is not None and held.values.dim() == values.dim():
+            saved = self.outputs.get(source)
+            if saved is not None and saved.values.dim() == values.dim():
                 return self._axes[source]
         return _axis(values, None)
 
@@ -302,7 +307,7 @@ def _axis(values: Tensor, layout: Layout | None) -> int:
 
 
 def summed(product: Tensor, axis: int) -> Tensor:
-    """Sum a product over all but its channels, ``(C,)``; what is no number counts as none."""
+    """Sum a product over all but its channels, ``(C,)``; NaN and infinities count as 0."""
     wide = product if product.dtype == torch.float64 else product.float()
     finite = torch.nan_to_num(wide, nan=0.0, posinf=0.0, neginf=0.0)
     return finite.movedim(axis, -1).flatten(0, -2).sum(0).cpu() if wide.dim() > 1 else finite.cpu()
@@ -312,7 +317,7 @@ ALONE = 0.999
 """Share from which one channel has nearly all, such as behind a batch norm."""
 
 
-class WayStep(NamedTuple):
+class PathStep(NamedTuple):
     """A channel of a step's output on a way, and its share of what the next one was made from."""
 
     step: int
@@ -320,53 +325,56 @@ class WayStep(NamedTuple):
     share: float
 
 
-Way = tuple[WayStep, ...]
+ChannelPath = tuple[PathStep, ...]
 """From the first layer on to the class."""
 
 
-def _strongest_ways(steps: _BackwardSteps, score: Tensor, count: int) -> tuple[Way, ...]:
-    """Return the ways back from a score, the strongest first.
+_MOST_PATHS = 3
 
-    At each step back goes the channel that adds most to the one that the way is at: of its
-    gradient × value the part of each channel that it was made from, along each line. The ways part
+
+def _strongest_paths(steps: _BackwardSteps, score: Tensor) -> tuple[ChannelPath, ...]:
+    """Return at most `_MOST_PATHS` paths back from a score, the strongest first.
+
+    At each step back goes the channel that adds most to the one that the path is at: of its
+    gradient × value the part of each channel that it was made from, along each line. The paths part
     where the score first comes from several channels.
     """
     at = max(steps.trace.output)
-    gradient = steps.pulled(score, None, [steps.outputs[at]])[0] if at in steps.outputs else None
+    gradient = steps.vjp(score, None, [steps.outputs[at]])[0] if at in steps.outputs else None
     if gradient is None:
         return ()
-    way: list[WayStep] = []
-    while chosen := _choices(steps, at, gradient, count):
+    path: list[PathStep] = []
+    while chosen := _strongest_sources(steps, at, gradient, _MOST_PATHS):
         if len(chosen) > 1 and chosen[0][0].share < ALONE:
-            found = [[*way, *_followed(steps, *each)] for each in chosen]
+            found = [[*path, *_path_from(steps, *each)] for each in chosen]
             return tuple(tuple(reversed(each)) for each in found)
         step, gradient = chosen[0]
-        way.append(step)
+        path.append(step)
         at = step.step
-    return (tuple(reversed(way)),) if way else ()
+    return (tuple(reversed(path)),) if path else ()
 
 
-def _followed(steps: _BackwardSteps, step: WayStep, gradient: Tensor) -> list[WayStep]:
+def _path_from(steps: _BackwardSteps, step: PathStep, gradient: Tensor) -> list[PathStep]:
     """Return a step and those before it, backwards."""
-    way = [step]
-    while chosen := _choices(steps, step.step, gradient, 1):
+    path = [step]
+    while chosen := _strongest_sources(steps, step.step, gradient, 1):
         step, gradient = chosen[0]
-        way.append(step)
-    return way
+        path.append(step)
+    return path
 
 
-def _choices(
+def _strongest_sources(
     steps: _BackwardSteps, number: int, gradient: Tensor, count: int
-) -> list[tuple[WayStep, Tensor]]:
+) -> list[tuple[PathStep, Tensor]]:
     """Return the channels that add most to what a step hands backwards, the first of them.
 
     Each with the gradient that it hands on. There are none where the image adds most, or nothing
     adds anything.
     """
-    handed = steps.handed(number, gradient)
+    gradients = steps.backprop_step(number, gradient)
     sums = {
         source: summed(each * steps.outputs[source].values, steps.axis_of(source))
-        for source, each in handed.items()
+        for source, each in gradients.items()
     }
     whole = sum(float(each.clamp(min=0).sum()) for each in sums.values())
     ranked = sorted(
@@ -379,11 +387,11 @@ def _choices(
     chosen = []
     for rank, (fall, source, channel) in enumerate(ranked):
         if source != IMAGE and (fall < 0 or rank == 0):
-            alone = torch.zeros_like(handed[source])
+            alone = torch.zeros_like(gradients[source])
             axis = steps.axis_of(source)
-            alone.select(axis, channel).copy_(handed[source].select(axis, channel))
+            alone.select(axis, channel).copy_(gradients[source].select(axis, channel))
             share = max(0.0, -fall) / whole if whole else 0.0
-            chosen.append((WayStep(source, channel, share), alone))
+            chosen.append((PathStep(source, channel, share), alone))
     return chosen
 
 
@@ -396,10 +404,10 @@ class ClassPaths:
         score: of the class, before the softmax.
         steps: gradient × value of each channel that a step puts out, summed over its cells,
             ``(C,)``, by the step's number; where no gradient gets there it is missing.
-        blocks: the same of what a block's call puts out.
+        blocks: the same for each block call's output.
         lines: the share of all that speaks for the class that goes from a step to a step; from
             `IMAGE` on, and to None from those that put out the scores.
-        ways: the strongest ways from the first layer to the class, the strongest first.
+        channel_paths: from the first layer to the class, the strongest first.
     """
 
     trace: ExecutionTrace
@@ -407,7 +415,7 @@ class ClassPaths:
     steps: Mapping[int, Tensor]
     blocks: Mapping[ActivationKey, Tensor]
     lines: Mapping[tuple[int, int | None], float]
-    ways: tuple[Way, ...]
+    channel_paths: tuple[ChannelPath, ...]
 
 
 def shares_of(passed: Tensor) -> Tensor:
@@ -426,23 +434,15 @@ def class_paths(
     model_input: ModelInput,
     class_index: int,
     *,
-    ways: int = 3,
     progress: Progress = ignore,
 ) -> ClassPaths:
     """Follow what a class's score comes from, backwards, in one pass there and one back.
 
     A channel's share is its number among those above zero of its layer. Where lines come together,
     each has the share of the channels above zero that came along it; from there on backwards it has
-    that share of what its place had, so that the shares of all that pass a layer are 1 in sum.
+    that share of the step's own, so that the shares of all lines past a layer are 1 in sum.
 
-    Ways are followed channel by channel, as `_strongest_ways` says.
-
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        class_index: the class.
-        ways: how many ways are followed at most.
-        progress: called with the share done; what it raises ends the run.
+    `progress` is called with the share done; an exception that it raises ends the run.
 
     Raises:
         ModelError: the network can't take this input, puts out no class scores, or can't be
@@ -462,57 +462,57 @@ def class_paths(
             raise HookVizError(
                 say("No gradient gets from the scores of {model} to its layers.", model=model.title)
             )
-        tracer.outputs[IMAGE] = tracer.held(images)
+        tracer.outputs[IMAGE] = tracer.save(images)
         steps = _BackwardSteps(model, model_input, tracer, trace, reporter)
-        passed = _passed(steps, score)
+        passed = _gradient_times_value(steps, score)
         return ClassPaths(
             trace,
             float(score.detach()),
             {at: each for at, each in passed.items() if isinstance(at, int) and at != IMAGE},
             {at: each for at, each in passed.items() if isinstance(at, ActivationKey)},
             _lines(steps, passed),
-            _strongest_ways(steps, score, ways),
+            _strongest_paths(steps, score),
         )
 
 
-_Place = int | ActivationKey | tuple[int, int]
+_Location = int | ActivationKey | tuple[int, int]
 """A step, a block's call, or what a step took in: its number, and which of its uses."""
 
 
-def _passed(steps: _BackwardSteps, score: Tensor) -> Mapping[_Place, Tensor]:
-    """Return gradient × value by channel of all that is held."""
-    every: dict[_Place, tuple[_Held, int]] = {}
-    for number, held in steps.outputs.items():
-        every[number] = held, steps.axis_of(number)
-    for at, held in steps.blocks.items():
-        every[at] = held, steps.axis_of(at)
+def _gradient_times_value(steps: _BackwardSteps, score: Tensor) -> Mapping[_Location, Tensor]:
+    """Return gradient × value by channel of every saved activation."""
+    every: dict[_Location, tuple[_SavedActivation, int]] = {}
+    for number, saved in steps.outputs.items():
+        every[number] = saved, steps.axis_of(number)
+    for at, saved in steps.blocks.items():
+        every[at] = saved, steps.axis_of(at)
     for number, uses in steps.uses.items():
         for place, use in enumerate(uses):
-            every[number, place] = use.held, steps.axis_of(use)
-    gradients = steps.pulled(score, None, [held for held, _ in every.values()])
+            every[number, place] = use.saved, steps.axis_of(use)
+    gradients = steps.vjp(score, None, [saved for saved, _ in every.values()])
     return {
-        place: summed(gradient * held.values, axis)
-        for (place, (held, axis)), gradient in zip(every.items(), gradients, strict=True)
+        place: summed(gradient * saved.values, axis)
+        for (place, (saved, axis)), gradient in zip(every.items(), gradients, strict=True)
         if gradient is not None
     }
 
 
 def _lines(
-    steps: _BackwardSteps, passed: Mapping[_Place, Tensor]
+    steps: _BackwardSteps, passed: Mapping[_Location, Tensor]
 ) -> Mapping[tuple[int, int | None], float]:
     """Return the share of all that goes along each line, from the scores backwards."""
     output, count = steps.trace.output, len(steps.trace.steps)
     lines: dict[tuple[int, int | None], float] = {(each, None): 1 / len(output) for each in output}
     flows = dict.fromkeys(range(count + 1), 0.0) | {each: 1 / len(output) for each in output}
     for number in range(count, 0, -1):
-        for source, share in _entering(steps, number, passed).items():
+        for source, share in _shares_into(steps, number, passed).items():
             lines[source, number] = flows[number] * share
             flows[source] += lines[source, number]
     return lines
 
 
-def _entering(
-    steps: _BackwardSteps, number: int, passed: Mapping[_Place, Tensor]
+def _shares_into(
+    steps: _BackwardSteps, number: int, passed: Mapping[_Location, Tensor]
 ) -> Mapping[int, float]:
     """Return the share that came along each line into a step."""
     sources = steps.trace.steps[number - 1].sources

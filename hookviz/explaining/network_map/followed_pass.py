@@ -321,13 +321,9 @@ def follow_pass(
 ) -> ExecutionTrace:
     """Follow every call of a layer without parts, and of a block, in one pass.
 
-    Args:
-        model: the model.
-        model_input: what the network is given.
-        reporter: gets a step after every call; what it raises ends the pass.
-        joins: also make a step of each function outside of layers that brings branches together,
-            such as ``add``, and of a block that computes without calling a layer, such as
-            `torch.nn.MultiheadAttention`.
+    `reporter` gets a step after every call. With `joins`, each function outside of layers that
+    brings branches together, such as ``add``, is a step too, and so is a block that computes
+    without calling a layer, such as `torch.nn.MultiheadAttention`.
 
     Raises:
         ModelError: the network can't take this input.
@@ -434,11 +430,9 @@ class _CallTimer:
         self.calls: dict[str, int] = {}
 
     def before(self, _call: hooks.Call) -> None:
-        """Start a call's time."""
         self._started.append(self._now())
 
     def after(self, call: hooks.Call) -> None:
-        """Stop a call's time."""
         took = self._now() - self._started.pop()
         count = self.calls.get(call.layer, 0)
         self.calls[call.layer] = count + 1

@@ -1,21 +1,186 @@
-"""Lay a network's map out from left to right: a drawing in each block's card, no card over another.
+"""Put a followed pass into the blocks of its layers, and lay these out from left to right.
 
-A block's parts are drawn in units of its own, and its card shows that drawing at a scale that fits.
-So a block is as large on the map as a layer or a few, however much is in it, and who comes nearer
-sees into it.
-
-Ranks and the order in a rank are those of layered drawing (Sugiyama, Tagawa and Toda, IEEE
-Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``.
+1. Every call of a layer, and every join of branches, is one part; the call of a block holds those
+   that ran in it. A line leads from part to part; between parts of different blocks it leads to the
+   border of the one, along the blocks around, and in from the border of the other.
+2. A block's parts are drawn in units of its own, and its card shows that drawing at a scale that
+   fits. So a block is as large on the map as a layer or a few, however much is in it, and zooming
+   in shows its parts.
+3. Ranks and the order in a rank are those of layered drawing (Sugiyama, Tagawa and Toda, IEEE
+   Transactions on Systems, Man, and Cybernetics 11(2), 1981), by ``fast-sugiyama``.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from fast_sugiyama import from_edges
 
-from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part
+from hookviz.explaining.network_map.followed_pass import IMAGE, BlockCall, ExecutionTrace, LayerStep
+from hookviz.types import ActivationKey
+
+ENTRY, EXIT = -1, -2
+"""Where a part's lines come in, and where they go out, among the numbers of its parts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A call of a layer, a join, or a call of a block with its parts.
+
+    Attributes:
+        address: the call; of a join its function and how often that was one before.
+        kind: the module's class; of a join empty.
+        step: of a layer or a join its number in the pass, from 1; of a block 0.
+        shape: of its output, as people write it, the batch included.
+        parts: of a block, in the order in which they ran.
+        lines: between the parts by their numbers, from 0; `ENTRY` and `EXIT` are its borders.
+    """
+
+    address: ActivationKey
+    kind: str
+    step: int
+    shape: str
+    parts: tuple["Part", ...] = ()
+    lines: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def is_join(self) -> bool:
+        """Return whether it is a function that brings branches together."""
+        return self.step > 0 and not self.kind
+
+    def leaves(self) -> Iterable["Part"]:
+        """Yield the layers and joins in it, in the order in which they ran."""
+        if not self.parts:
+            yield self
+        for part in self.parts:
+            yield from part.leaves()
+
+
+_FEWEST_PARTS = 6  # of the map, as long as any of them is a block
+
+
+def network_map(trace: ExecutionTrace, network: str = "") -> Part:
+    """Return the network as a part: its blocks, their layers, and the lines between them.
+
+    A block of one part alone is that part. Where the network itself has few parts, such as VGG's
+    ``features`` and ``classifier``, the parts of the largest of them lie beside the others.
+
+    `trace` is of a pass that was followed with its joins, `network` the class of the network.
+
+    >>> steps = [LayerStep(ActivationKey("a"), "Conv2d", 0, frozenset((IMAGE,)), "", "1×2×4×4")]
+    >>> network_map(ExecutionTrace(tuple(steps), (), frozenset((1,)))).lines
+    ((-1, 0), (0, -2))
+    """
+    steps = trace.steps
+    root = BlockCall(ActivationKey(""), network, -1, 1, "", len(steps))
+    ran = [block for block in trace.blocks if block.first <= block.last]
+    whole = _Box(root, ran, steps)
+    while len(whole.inside) < _FEWEST_PARTS and (largest := whole.largest()) is not None:
+        ran = [block for block in ran if block is not largest.call]
+        whole = _Box(root, ran, steps)
+    for number, step in enumerate(steps, 1):
+        for source in step.sources:
+            whole.connect(source, number)
+    for number in trace.output:
+        whole.connect(number, None)
+    return whole.part()
+
+
+def shares_along(
+    part: Part, lines: Mapping[tuple[int, int | None], float]
+) -> dict[ActivationKey, dict[tuple[int, int], float]]:
+    """Return what goes along each line of a map, by the block that it is drawn in.
+
+    `lines` are those of `hookviz.explaining.network_map.class_paths.ClassPaths`: the share from a
+    step to a step, from `IMAGE`, or to None, the network's output.
+    """
+    found: dict[ActivationKey, dict[tuple[int, int], float]] = {}
+    place = {leaf.step: number for number, each in enumerate(part.parts) for leaf in each.leaves()}
+    inner: dict[int, dict[tuple[int, int | None], float]] = {}
+    here = found.setdefault(part.address, {})
+    for (source, target), share in lines.items():
+        begin, end = place.get(source, ENTRY), EXIT if target is None else place.get(target, EXIT)
+        if begin != end:
+            here[begin, end] = here.get((begin, end), 0.0) + share
+        for number in {begin, end} - {ENTRY, EXIT}:
+            inner.setdefault(number, {})[source, target] = share
+    for number, those in inner.items():
+        if part.parts[number].parts:
+            found |= shares_along(part.parts[number], those)
+    return found
+
+
+class _Box:
+    """A block call with the boxes and steps that ran in it, in order."""
+
+    def __init__(
+        self, call: BlockCall, blocks: Sequence[BlockCall], steps: Sequence[LayerStep]
+    ) -> None:
+        self.call = call
+        self.steps = steps
+        self.inside: list[_Box | int] = []
+        self.lines: dict[tuple[int, int], None] = {}
+        self.place: dict[int, int] = {}  # of each step, which of what is inside it is in
+        number = call.first
+        left = list(blocks)
+        while number <= call.last:
+            here: _Box | int = number
+            if left and left[0].first == number:
+                block = left.pop(0)
+                parts = [each for each in left if each.last <= block.last]
+                left = left[len(parts) :]
+                if not _is_step(block, parts, steps):
+                    here = _Box(block, parts, steps)
+            last = here.call.last if isinstance(here, _Box) else number
+            for step in range(number, last + 1):
+                self.place[step] = len(self.inside)
+            self.inside.append(here)
+            number = last + 1
+
+    def connect(self, source: int | None, target: int | None) -> None:
+        """Draw a line from a step to a step; None and `IMAGE` are outside of it."""
+        begin = ENTRY if source in (None, IMAGE) else self.place.get(source or 0, ENTRY)
+        end = EXIT if target is None else self.place.get(target, EXIT)
+        if begin == end:
+            inner = self.inside[begin]
+            assert isinstance(inner, _Box), "no call takes in what it puts out itself"
+            inner.connect(source, target)
+            return
+        self.lines[begin, end] = None
+        if begin >= 0 and isinstance(inner := self.inside[begin], _Box):
+            inner.connect(source, None)
+        if end >= 0 and isinstance(inner := self.inside[end], _Box):
+            inner.connect(None, target)
+
+    def largest(self) -> "_Box | None":
+        """Return the block in it that holds the most steps, if any."""
+        boxes = [each for each in self.inside if isinstance(each, _Box)]
+        return max(boxes, key=lambda box: box.call.last - box.call.first, default=None)
+
+    def part(self) -> Part:
+        """Return it as a part; of one part alone that one."""
+        parts = tuple(
+            each.part() if isinstance(each, _Box) else _leaf(self.steps, each)
+            for each in self.inside
+        )
+        if len(parts) == 1 and self.call.depth >= 0:
+            return parts[0]
+        call = self.call
+        return Part(call.address, call.kind, 0, call.output_shapes, parts, tuple(self.lines))
+
+
+def _is_step(block: BlockCall, parts: Sequence[BlockCall], steps: Sequence[LayerStep]) -> bool:
+    """Return whether a block called no layer and so is a step itself."""
+    return (
+        not parts and block.first == block.last and steps[block.first - 1].address == block.address
+    )
+
+
+def _leaf(steps: Sequence[LayerStep], number: int) -> Part:
+    step = steps[number - 1]
+    return Part(step.address, step.kind, number, step.output_shapes)
+
 
 _MOST_PASSED = 40  # ranks that lines pass on their way, before they are arcs
 
@@ -162,19 +327,16 @@ def lay_out(
 ) -> PlacedPart:
     """Place a part's cards, and those in them.
 
-    Args:
-        part: a network's map.
-        sides: rows of the map that a step puts out, by its number; a card is as high as their
-            logarithm.
-        is_even: whether every layer is as large as any other, as in print, where nobody comes
-            nearer: a block's card is then its drawing with an edge around it.
+    `sides` holds the rows of the map that each step puts out, by its number; a card is as high as
+    their logarithm. With `is_even` every layer has one size, as in print, where nobody can zoom in:
+    a block's card is then its drawing with an edge around it.
     """
     inside = tuple(lay_out(each, sides, is_even=is_even) for each in part.parts)
     if not inside:
         width, height = _JOIN if part.is_join else (1.0, _height((sides or {}).get(part.step)))
         return PlacedPart(part, 0.0, 0.0, width, height, (width, height))
     cells = _ranks_of(len(inside), part.lines)
-    placed, columns = _place(inside, cells, _IN_PRINT if is_even else _IN_A_CARD)
+    placed, columns = _arrange(inside, cells, _IN_PRINT if is_even else _IN_A_CARD)
     lines = tuple((*line, _points(line, cells, placed, columns)) for line in cells.bends)
     size = columns.size
     width, height = (side + 2 * _EDGE for side in size) if is_even else _card(*size)
@@ -201,7 +363,7 @@ def _again(placed: PlacedPart, off: Callable[[float, float], float]) -> PlacedPa
     if not placed.inside:
         return placed
     cells = _ranks_of(len(placed.inside), placed.part.lines)
-    inside, columns = _place(placed.inside, cells, _Breaking(_FEWEST_IN_ROW, 2, off))
+    inside, columns = _arrange(placed.inside, cells, _Breaking(_FEWEST_IN_ROW, 2, off))
     lines = tuple((*line, _points(line, cells, inside, columns)) for line in cells.bends)
     return replace(placed, size=columns.size, inside=inside, lines=lines)
 
@@ -263,7 +425,7 @@ _IN_A_CARD = _Breaking(_MOST_IN_ROW, 3, _off)
 _IN_PRINT = _Breaking(_FEWEST_IN_ROW, 3, _off)
 
 
-def _place(
+def _arrange(
     inside: Sequence[PlacedPart], cells: _Ranks, breaking: _Breaking
 ) -> tuple[tuple[PlacedPart, ...], _Columns]:
     """Return a drawing's parts in their places, and where its ranks lie.
@@ -307,7 +469,7 @@ def _banded(
     cells: _Ranks,
     count: int,
 ) -> _Columns:
-    """Break the ranks into so many bands of about the same width."""
+    """Break the ranks into `count` bands of about the same width."""
     whole = sum(widths) + _GAP * len(widths)
     starts, across = [0], 0.0
     for rank, width in enumerate(widths):
@@ -393,6 +555,6 @@ def _card(width: float, height: float) -> Point:
 
 
 def _height(rows: int | None) -> float:
-    """Return how high the card of a layer is that puts out maps of so many rows."""
+    """Return how high the card of a layer is whose maps have `rows` rows."""
     share = math.log2(max(1, rows or 1)) / math.log2(_MOST_SIDE)
     return _LOW + (_HIGH - _LOW) * min(1.0, share)

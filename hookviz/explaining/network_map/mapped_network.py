@@ -1,29 +1,134 @@
-"""Map a whole network on an image for a paper: as SVG or PNG, from the layout of the page's map."""
+"""Map a whole network on an image for print, as SVG or PNG, with the strongest maps of layers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare
-from hookviz.drawing.figures import figure_file
+from hookviz.capturing.layer_trace import input_trace
+from hookviz.capturing.recorded_pass import activation_of
+from hookviz.drawing.dimensions import middle_maps
+from hookviz.drawing.figures import check_dpi, figure_file
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.map_page import Card, Line, MapDrawing, map_figure, side_of
 from hookviz.errors import SettingError
 from hookviz.explaining.network_map.followed_pass import follow_pass
-from hookviz.explaining.network_map.layout import PlacedPart, Point, lay_out
-from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map
-from hookviz.explaining.network_map.strongest_maps import CHANNELS, small_size, strongest_maps
-from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.explaining.network_map.layout import (
+    ENTRY,
+    EXIT,
+    Part,
+    PlacedPart,
+    Point,
+    lay_out,
+    network_map,
+)
+from hookviz.hooking import hooks
+from hookviz.hooking.forward_pass import ProgressReporter, forward_pass, private_replica
+from hookviz.hooking.hooks import Recorder
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
-from hookviz.types import ActivationKey, Model, Pixels, Progress, ignore
+from hookviz.types import ActivationKey, Model, ModelInput, Pixels, Progress, ignore
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+CHANNELS = 3
+"""How many small maps each layer has on a network's map."""
+
+_SIDE = 40  # pixels of a small map's longer side
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StrongestMaps:
+    """The strongest channels of one call's output.
+
+    Attributes:
+        shape: of all its maps, ``(C, H, W)``.
+        channels: their numbers, the strongest first.
+        small: their maps in a small size, float32 ``(K, rows, columns)``: means of the cells.
+    """
+
+    shape: tuple[int, int, int]
+    channels: tuple[int, ...]
+    small: Tensor
+
+
+def small_size(model_input: ModelInput) -> tuple[int, int]:
+    """Return how many rows and columns a small map has on a network's map: the input, in small."""
+    shape = model_input.tensor.shape
+    height, width = shape[-2:] if len(shape) > 3 else (1, 1)
+    longer = max(height, width)
+    return max(1, round(_SIDE * height / longer)), max(1, round(_SIDE * width / longer))
+
+
+def strongest_maps(
+    model: Model,
+    model_input: ModelInput,
+    *,
+    count: int = 3,
+    size: tuple[int, int] = (32, 32),
+    rank: Callable[[ActivationKey, Tensor], Tensor] | None = None,
+    progress: Progress = ignore,
+) -> dict[ActivationKey, StrongestMaps]:
+    """Return the channels with the highest values of every layer and block that puts out maps.
+
+    They are made small as each layer returns, so that no more than one layer's activations are
+    held at once, and one pass does.
+
+    A small map has `size` rows and columns; a map of fewer cells keeps its cells' values. `rank`
+    maps a call's address and its maps, ``(C, H, W)``, to the number that ranks each channel,
+    ``(C,)``; the highest value by default.
+
+    Raises:
+        ModelError: the network can't take this input.
+    """
+    trace = input_trace(model, model_input)
+    wanted = {address for found in trace.map_outputs.values() for address in found}
+    reporter = ProgressReporter(progress, sum(layer.calls for layer in trace.maps))
+    found = {}
+
+    def see(call: hooks.Call) -> None:
+        recorder = Recorder()
+        recorder.see(call)
+        for record in recorder.records:
+            if record.address not in wanted:
+                continue
+            activation = activation_of(trace, record)
+            if activation is None:
+                continue
+            maps = middle_maps(activation.values)
+            if maps.dim() == 3:
+                finite = torch.nan_to_num(maps, nan=0.0, posinf=0.0, neginf=0.0)
+                by = finite.flatten(1).amax(1) if rank is None else rank(record.address, finite)
+                found[record.address] = _strongest(finite, by, count, size)
+        reporter.step()
+
+    with private_replica(model) as replica, hooks.observe(replica, trace.map_outputs, see):
+        forward_pass(model, replica, model_input.tensor, reporter)
+    return found
+
+
+def _strongest(maps: Tensor, by: Tensor, count: int, size: tuple[int, int]) -> StrongestMaps:
+    channels = by.argsort(descending=True, stable=True)[:count]
+    chosen = maps[channels]
+    rows, columns = (min(have, want) for have, want in zip(chosen.shape[1:], size, strict=True))
+    small = torch.nn.functional.adaptive_avg_pool2d(chosen[None], (rows, columns))
+    small = torch.nn.functional.interpolate(small, size, mode="nearest-exact")[0]
+    depth, height, width = maps.shape
+    return StrongestMaps((depth, height, width), tuple(channels.tolist()), small)
+
+
+def on_one_scale(small: Tensor) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Return maps ``(K, H, W)`` with the greatest distance from zero of all of them as 1."""
+    greatest = float(small.abs().max())
+    return (small / greatest if greatest > 0 else small).numpy()
+
 
 _CLASSES = 5
 _MANY = 100  # lines of one drawing, from which each is faint
@@ -49,7 +154,7 @@ class NetworkMap:
     def figure(self) -> "Figure":
         """Draw the map for print, on white: as many inches as its layers take, 40 at most.
 
-        A layer is 0.4 inches wide, and less where the whole would be larger than that.
+        A layer is 0.4 inches wide, and less where the whole would be larger.
         """
         return map_figure(self._drawing)
 
@@ -59,12 +164,9 @@ class NetworkMap:
         Of one map each is the same bytes every time. Threads draw one after the other.
 
         Raises:
-            SettingError: `format` is none of these, or `dpi` is no whole number from 50 to 600.
+            SettingError: `format` is not one of these, or `dpi` is no whole number from 50 to 600.
         """
-        if not isinstance(dpi, int) or isinstance(dpi, bool) or not 50 <= dpi <= 600:
-            raise SettingError(
-                say("dpi={dpi!r} is not a whole number of dots per inch, 50 to 600.", dpi=dpi)
-            )
+        check_dpi(dpi)
         return figure_file(self.figure, format, dpi=dpi, keeps_text=True)
 
     def svg(self) -> str:
@@ -76,7 +178,7 @@ class NetworkMap:
         return self.figure_bytes("svg").decode()
 
     def png(self, dpi: int = 200) -> bytes:
-        """Return the map as PNG, with so many dots per inch.
+        """Return the map as PNG, with `dpi` dots per inch.
 
         Raises:
             SettingError: `dpi` is no whole number from 50 to 600.
@@ -106,7 +208,7 @@ def map_network(
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
         image: anything that `prepare` takes.
-        depth: in how many blocks what is shown lies at most: with 1 each outer block is one card,
+        depth: in how many blocks a shown layer lies at most: with 1 each outer block is one card,
             with its own strongest channels. None opens all of them.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
@@ -158,23 +260,19 @@ def map_network(
         classes=tuple(each[1:] for each in top),
         begins=begins[0] if begins else (0.0, placed.size[1] / 2),
         ends=ends,
-        legend=_legend(model),
+        legend=say(
+            "{model}: each layer's channels with the highest values, at most three, each layer on "
+            "its own scale; white is zero, blue below zero, red above.",
+            model=model.title,
+        ),
     )
     return NetworkMap(
         model.title, tuple(str(each.address) for each in part.leaves()), classes, drawing
     )
 
 
-def _legend(model: Model) -> str:
-    return say(
-        "{model}: each layer's channels with the highest values, at most three, each layer on its "
-        "own scale; white is zero, blue below zero, red above.",
-        model=model.title,
-    )
-
-
 def _closed(part: Part, depth: int | None) -> Part:
-    """Return a part whose blocks are closed from that depth: as if each were its last layer."""
+    """Close the blocks of a part from that depth on: each stands for its last layer."""
     if depth is None or not part.parts:
         return part
     if depth == 0:
@@ -250,12 +348,8 @@ def _lines(
 ) -> Iterator[Line]:
     """Yield the lines of a drawing, and of those in it.
 
-    Args:
-        placed: whose drawing it is.
-        ends: where the line around it goes on: at the border of its card.
-        begins: where that comes in; None at the drawing's own border.
-        corner: where its drawing begins.
-        level: of the cards in it.
+    The line around the drawing comes in at `begins` and goes on at `ends`, at the border of its
+    card; None is the drawing's own border. The drawing begins at `corner`.
     """
     for begin, end, points in placed.lines:
         through = [(corner[0] + x, corner[1] + y) for x, y in points]

@@ -73,21 +73,21 @@ def read_channel_mask(text: str) -> ChannelMask:
 
 
 def mask_channels(model: Model, mask: ChannelMask) -> Model:
-    """Return the model with those channels masked; the model itself stays as it is.
+    """Return the model with those channels masked; the model itself does not change.
 
     The layer's weights and bias are copies, and all other tensors are shared.
 
     Raises:
-        UnknownLayerError: the network has no such layer.
-        SettingError: the layer is no convolution or has no such channel, or its weights are not
+        UnknownLayerError: the network lacks that layer.
+        SettingError: the layer is no convolution or lacks that channel, or its weights are not
             its own alone.
     """
     conv, own = _conv(model, mask), tensors_of(model)
-    kept = {f"{mask.layer}.weight": _kept_weights(conv, mask)}
+    unmasked = {f"{mask.layer}.weight": _unmasked_weights(conv, mask)}
     if conv.bias is not None:
-        kept[f"{mask.layer}.bias"] = _kept_channels(conv, mask)
+        unmasked[f"{mask.layer}.bias"] = _unmasked_channels(conv, mask)
     with torch.inference_mode(mode=False), torch.no_grad():  # ordinary tensors everywhere
-        masked = {name: own[name].masked_fill(~stays, 0) for name, stays in kept.items()}
+        masked = {name: own[name].masked_fill(~stays, 0) for name, stays in unmasked.items()}
     return replace(
         with_tensors(model, masked),
         title=say("{model} without {channels}", model=model.title, channels=mask.words),
@@ -160,17 +160,17 @@ def _conv(model: Model, mask: ChannelMask) -> _ConvNd:
     return conv
 
 
-def _kept_channels(conv: _ConvNd, mask: ChannelMask) -> Tensor:
+def _unmasked_channels(conv: _ConvNd, mask: ChannelMask) -> Tensor:
     """Return which output channels stay, bool ``(C_out,)``."""
     stays = torch.ones(conv.out_channels, dtype=torch.bool, device=conv.weight.device)
     stays[list(mask.channels)] = False
     return stays
 
 
-def _kept_weights(conv: nn.Module, mask: ChannelMask) -> Tensor:
+def _unmasked_weights(conv: nn.Module, mask: ChannelMask) -> Tensor:
     """Return which weights stay, bool, in the weights' shape or one that broadcasts to it."""
     assert isinstance(conv, _ConvNd)
-    stays = _kept_channels(conv, mask)
+    stays = _unmasked_channels(conv, mask)
     sides = [1] * (conv.weight.ndim - 2)
     if not isinstance(conv, _ConvTransposeNd):  # (C_out, C_in / groups, …)
         return stays.reshape(-1, 1, *sides)

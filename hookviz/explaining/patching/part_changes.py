@@ -105,7 +105,7 @@ def _as_many(tensors: list[Tensor] | tuple[Tensor, ...]) -> list[Tensor]:
 def _repeated(one: Tensor, count: int) -> Tensor:
     many = one.expand(count, *one.shape[1:])
     if one.ndim == 4 and one.is_contiguous(memory_format=torch.channels_last):
-        many = many.contiguous(memory_format=torch.channels_last)  # else what is joined is not
+        many = many.contiguous(memory_format=torch.channels_last)  # else the joined tensor is not
     return many
 
 
@@ -122,7 +122,7 @@ _MAX_ROWS = 128
 
 
 class PartChanges(ABC):
-    """Runs passes with parts of what one layer puts out changed, each by itself."""
+    """Runs passes with parts of one layer's output changed, each by itself."""
 
     def __init__(self, model: Model, model_input: ModelInput, layer: LayerInfo, count: int) -> None:
         """Take a layer's `count` parts, by number from 0."""
@@ -137,7 +137,7 @@ class PartChanges(ABC):
 
     @abstractmethod
     def change(self, row: Tensor, _call: hooks.Call, parts: Sequence[int]) -> None:
-        """Change these parts of what a call of the layer puts out for one image.
+        """Change these parts of a call's output for one image.
 
         `row` is a copy to write to, whose numbers have the order of the first tensor that the call
         puts out for one image alone; its axes can be others.
@@ -153,9 +153,7 @@ class PartChanges(ABC):
         Batches of a convolutional network run with channels last in memory, to rounding (see
         `hookviz.hooking.channels_last`); what runs one by one runs plainly.
 
-        Args:
-            before: the scores with no part changed, float64 ``(classes,)``.
-            reporter: called with the share done within its present step.
+        `before` are the scores with no part changed, float64 ``(classes,)``.
 
         Raises:
             ModelError: the network can't go on with a part changed.
@@ -274,7 +272,7 @@ class PartChanges(ABC):
         return scores.cpu().double()
 
     def _as_rows(self, address: ActivationKey, output: Tensor, count: int) -> Tensor:
-        """Copy what the layer put out as a row for each image, one of which is repeated."""
+        """Copy the layer's output to a row for each image; a single image's row is repeated."""
         if count == 1:
             return output.clone()[None]
         layout = self._trace.layouts.get(address, UNKNOWN)
@@ -368,11 +366,7 @@ def channel_effects(
     ``‖scores(channel c at 0) − scores‖₂``, float64 ``(C,)`` on the CPU. The channel is ablated at
     the layer's own output, before any batch norm.
 
-    Args:
-        model: the model.
-        model_input: the image whose scores are compared.
-        layers: conv layers, or linear layers that put out maps, by name.
-        progress: called with the share done; what it raises ends the run.
+    `layers` are conv layers, or linear layers that put out maps.
 
     Raises:
         ModelError: it would take more than 10¹³ multiply-adds, or the network can't go on without

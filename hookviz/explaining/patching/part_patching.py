@@ -41,7 +41,7 @@ _Outputs = Mapping[ActivationKey, Tensor]
 
 
 class _LayerParts:
-    """Parts of what one layer puts out for two images, in all its calls.
+    """Parts of one layer's outputs for two images, in all its calls.
 
     Attributes:
         info: the layer.
@@ -129,12 +129,8 @@ def direct_effects(
 
     And why there is none, where that is so: those numbers are NaN.
 
-    Args:
-        model: the model.
-        corrupted: the input at whose activations the gradient is taken.
-        target: whose gradient.
-        layers: with what they put out for either image.
-        progress: called with the share done; what it raises ends the run.
+    `corrupted` is the input at whose activations the gradient is taken; `layers` holds the outputs
+    for either image.
     """
     reporter = ProgressReporter(progress)
     asked = [str(at) for each in layers for at in each.clean]
@@ -193,7 +189,7 @@ class PartPatching:
         """Run the clean image and the corrupted one, and number the layers' parts.
 
         Raises:
-            ModelError: a layer has no such parts, or there are too many.
+            ModelError: a layer lacks those parts, or there are too many.
         """
         trace = input_trace(model, images[0])
         kept, self.scores = _run(model, images[0], infos)
@@ -274,7 +270,6 @@ def _run(
 
 
 def _check_work(model: Model, trace: LayerTrace, parts: Sequence[_LayerParts]) -> None:
-    """Refuse what would take hours."""
     work = sum(each.count * work_behind(trace, each.info.name) for each in parts)
     if work > MAX_WORK:
         raise ModelError(

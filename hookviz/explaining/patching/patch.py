@@ -24,8 +24,8 @@ from hookviz import markup
 from hookviz.capturing.inputs import prepare
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.wanted_layers import check_can_intervene, layers_by_selector, wanted_layers
+from hookviz.drawing.comparison_pages import heads_figure, patching_figure
 from hookviz.drawing.figures import figure_file
-from hookviz.drawing.patching_page import heads_figure, patching_figure
 from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.attribution.batched_passes import rising
 from hookviz.explaining.attribution.target import AttributionTarget
@@ -67,8 +67,8 @@ class PatchRow(NamedTuple):
 class Patching:
     """Shares of a target's difference between two images, that parts of a network bring back.
 
-    1 is the target as it is for the clean image, 0 as it is for the corrupted one; a part can bring
-    back more than all of it, or less than nothing.
+    1 is the target of the clean image, 0 that of the corrupted one; a part can bring back more than
+    all of it, or less than nothing.
 
     Attributes:
         model: the network's title.
@@ -122,7 +122,7 @@ class Patching:
         Only one thread draws at a time.
 
         Raises:
-            SettingError: `format` is none of these.
+            SettingError: `format` is not one of these.
         """
         return figure_file(self.figure, format, dpi=dpi)
 
@@ -175,8 +175,8 @@ def patch(
         progress: called with the share done; what it raises ends the run.
 
     Raises:
-        UnknownLayerError: the model has no such layer.
-        SettingError: the model has no such class, `by` means nothing, the target is the same for
+        UnknownLayerError: the model lacks that layer.
+        SettingError: the model lacks that class, `by` means nothing, the target is the same for
             both images, their inputs have two shapes, or a layer has no heads.
         ModelError: a layer has no channels or cells that anybody knows, the network puts out no
             scores, or it would take more than 10¹³ multiply-adds.

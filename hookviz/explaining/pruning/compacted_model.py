@@ -35,7 +35,7 @@ from hookviz.weights_digest import weights_digest
 TOLERANCE = 1e-3
 """Share of the largest output by which both networks may differ; rounding gives about 1e-6."""
 
-_MAX_ROUNDS = 7  # of timed passes, one of each network in turn
+_MAX_ROUNDS = 7  # of timed passes, one of each network alternately
 _TIMING_SECONDS = 3.0  # after which no more than the fewest rounds are run
 _MIN_ROUNDS = 3
 
@@ -50,7 +50,7 @@ class CompactedModel:
         whole: why a layer still has channels of zeros, by its name.
         parameters: number of parameters, before and after.
         multiply_adds: of one pass, before and after.
-        seconds: of one pass, before and after: the median of passes in turn.
+        seconds: of one pass, before and after: the median of alternating passes.
         difference: the largest between their outputs for the input that they were timed with.
     """
 

@@ -30,8 +30,7 @@ def trace_graph(network: nn.Module) -> fx.Graph:
     That function changes the class of all modules while it traces, which breaks every pass in
     another thread. Here the layers of `network` itself get other forwards.
 
-    Args:
-        network: a private copy, which is unusable afterwards.
+    `network` is a private copy, which is unusable afterwards.
     """
     tracer = fx.Tracer()
     tracer.root, tracer.graph, tracer.tensor_attrs = network, fx.Graph(), {}
@@ -129,8 +128,7 @@ def pruning_groups(network: nn.Module) -> dict[str, PruningGroup | str]:
 
     A text in its place says why there is none, beginning with the node that prevents it.
 
-    Args:
-        network: in evaluation mode; a copy, which is unusable afterwards.
+    `network` is a copy in evaluation mode, which is unusable afterwards.
 
     Raises:
         ModelError: its code can't be traced.
@@ -169,7 +167,6 @@ class _GroupFinder:
         self._read_directly = {str(node.target).rpartition(".")[0] for node in reads}
 
     def module(self, node: fx.Node) -> Any:
-        """Return the module that a node calls."""
         return self._modules[str(node.target)]
 
     def group(self, start: fx.Node) -> PruningGroup | str:
@@ -287,7 +284,6 @@ class _GroupFinder:
         return False
 
     def _called(self, node: fx.Node) -> str:
-        """Name a node for people."""
         if node.op == "call_module":
             return f"{node.target} ({type(self.module(node)).__name__})"
         return str(getattr(node.target, "__name__", node.target))

@@ -1,4 +1,12 @@
-"""Prune a network: set weights to 0, and with a channel its bias and the batch norm behind it.
+"""Prune a network: choose weights by one of six methods, and set them to 0.
+
+The masks are those of `torch.nn.utils.prune` on a CPU with the same share, and for random ones the
+same seed: weights one by one over all layers at once, as ``global_unstructured`` has them with
+``L1Unstructured`` or ``RandomUnstructured``; whole channels in every layer by the same share, as
+``ln_structured`` and ``random_structured`` have them along dimension 0. ``round(share · n)`` of n
+are pruned. The literature: magnitude, Han et al., "Learning both Weights and Connections for
+Efficient Neural Networks" (2015); norms of kernels, Li et al., "Pruning Filters for Efficient
+ConvNets" (2016).
 
 `torch.nn.utils.prune` sets a channel's kernel to 0 and leaves its bias, and the batch norm behind
 it makes a constant of that. Here a pruned channel puts out 0: its bias becomes 0 too, and so do the
@@ -8,8 +16,9 @@ layers over tokens or maps: these stay, with zeros. `PruningPasses` runs a netwo
 shares.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -17,14 +26,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from hookviz.capturing import inputs
 from hookviz.capturing.inputs import own_shape
 from hookviz.capturing.layer_trace import input_trace, layer_trace
-from hookviz.errors import SettingError
+from hookviz.errors import ModelError, SettingError, one_of
 from hookviz.explaining.patching.part_changes import channel_effects
 from hookviz.explaining.pruning.groups import BY_CHANNEL
-from hookviz.explaining.pruning.methods import METHODS, OF_CHANNELS, Pruning
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking import hooks
 from hookviz.hooking.device import with_numbers
@@ -32,11 +41,191 @@ from hookviz.hooking.forward_pass import ProgressReporter, pass_without_data, pr
 from hookviz.hooking.own_network import replaced_tensors
 from hookviz.hooking.selection import Layers, select
 from hookviz.hooking.torch_functions import plain
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.models.derived_models import with_tensors
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import Reading
 from hookviz.types import Activation, Model, ModelInput, Progress, ignore
+
+METHODS = (
+    *(mark("smallest weights"), mark("random weights")),
+    *(
+        mark("channels by L1 norm"),
+        mark("channels by L2 norm"),
+        mark("random channels"),
+        mark("channels by effect"),
+    ),
+)
+"""How the pruned weights are chosen."""
+
+OF_CHANNELS = METHODS[2:]
+"""The methods that prune whole channels."""
+
+RANDOM = (mark("random weights"), mark("random channels"))
+"""The methods that choose at random."""
+
+
+class Pruning:
+    """Chooser of pruning masks for conv and linear layers, at any share by one method.
+
+    Attributes:
+        weights: the prunable weights by layer, a tensor that several layers share once.
+        count: how many numbers they hold.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        layers: Iterable[str],
+        method: str = METHODS[0],
+        *,
+        seed: int = 0,
+        effects: Mapping[str, Tensor] | None = None,
+    ) -> None:
+        """Prepare to prune among `layers` of `network`, in this order.
+
+        Layers without weights of their own, and those that are neither convolutions nor linear, are
+        left out, and where whole channels are pruned transposed convolutions too: theirs lie along
+        another dimension. Channels of a linear layer are the rows of its matrix. `seed` is as after
+        ``torch.manual_seed``. `effects` has for ``"channels by effect"`` a number per channel and
+        layer, ``(C,)``; the channels with the smallest are pruned.
+
+        Raises:
+            SettingError: `method` is not in `METHODS`, or `effects` is missing.
+            ModelError: no layer is left.
+        """
+        one_of(say("method of pruning"), method, METHODS)
+        if (method == "channels by effect") != (effects is not None):
+            raise SettingError(
+                say("effects go with 'channels by effect', and not with {method!r}.", method=method)
+            )
+        self._method, self._seed, self._effects = method, seed, effects or {}
+        modules = dict(network.named_modules())
+        chosen = [name for name in layers if self._has_weights(modules.get(name))]
+        first = {id(modules[name].weight): name for name in reversed(chosen)}
+        self.weights: dict[str, Tensor] = {
+            name: modules[name].weight.detach()
+            for name in chosen
+            if first[id(modules[name].weight)] == name
+        }
+        if not self.weights:
+            raise ModelError(
+                say(
+                    "{name} has no conv layer with weights of its own to prune, and no linear "
+                    "layer over maps. Most models of the catalog have, for example shapesnet.",
+                    name=type(network).__name__,
+                )
+            )
+        self.count = sum(weight.numel() for weight in self.weights.values())
+
+    def masks(self, share: float) -> dict[str, Tensor]:
+        """Return a mask for each layer, True where a weight stays: bool, of the weight's shape.
+
+        Of weights with the same magnitude all go together, so it can be more than asked for;
+        `torch.nn.utils.prune` takes any of them.
+
+        Raises:
+            SettingError: `share` is not from 0 to 1.
+        """
+        if not 0 <= share <= 1:
+            raise SettingError(
+                say("share={share!r} is no share from 0 to 1, such as 0.3.", share=share)
+            )
+        weights = [*self.weights.values()]
+        generator = torch.Generator().manual_seed(self._seed)
+        if self._method == "smallest weights":
+            masks = without_smallest(weights, self._sizes, share)
+        elif self._method == "random weights":
+            dtype = reduce(torch.promote_types, (weight.dtype.to_real() for weight in weights))
+            masks = without_random(weights, share, generator, dtype)
+        elif self._method == "random channels":
+            masks = without_random_channels(weights, share, generator)
+        else:
+            masks = without_smallest_channels(weights, self._channel_sizes(), share)
+        named = zip(self.weights.items(), masks, strict=True)
+        return {name: mask.to(weight.device) for (name, weight), mask in named}
+
+    def _has_weights(self, module: nn.Module | None) -> bool:
+        if not isinstance(module, _ConvNd | nn.Linear) or module._parameters.get("weight") is None:
+            return False
+        return not (self._method in OF_CHANNELS and isinstance(module, _ConvTransposeNd))
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.float32]:
+        """All magnitudes in ascending order."""
+        flat = [weight.abs().flatten().cpu().float() for weight in self.weights.values()]
+        sizes: NDArray[np.float32] = torch.cat(flat).numpy()
+        sizes.sort()  # NumPy's takes a twentieth of the time of torch's
+        return sizes
+
+    def _channel_sizes(self) -> list[Tensor]:
+        """Return by what channels are ranked, ``(C,)`` for each layer."""
+        if self._method == "channels by effect":
+            return [self._effects[name].to(each.device) for name, each in self.weights.items()]
+        order = 1 if self._method == "channels by L1 norm" else 2
+        return [
+            torch.linalg.vector_norm(weight.flatten(1), order, 1)
+            for weight in self.weights.values()
+        ]
+
+
+def without_smallest(
+    weights: Sequence[Tensor], sizes: NDArray[np.float32], share: float
+) -> list[Tensor]:
+    """Return which weights stay, bool, when the smallest of all layers together go.
+
+    `sizes` are all magnitudes in ascending order, `share` is of all weights, 0…1.
+    """
+    count = round(share * len(sizes))
+    limit = float(sizes[count - 1]) if count else -1.0
+    return [~(weight.abs().float() <= limit) for weight in weights]
+
+
+def without_random(
+    weights: Sequence[Tensor],
+    share: float,
+    generator: torch.Generator,
+    dtype: torch.dtype = torch.float32,
+) -> list[Tensor]:
+    """Return which weights stay, bool, when a share of all layers together is drawn to go."""
+    counts = [weight.numel() for weight in weights]
+    drawn = torch.rand(sum(counts), generator=generator, dtype=dtype)
+    stays = torch.ones(sum(counts), dtype=torch.bool)
+    if count := round(share * sum(counts)):
+        stays[drawn.topk(count, sorted=False).indices] = False
+    parts = zip(torch.split(stays, counts), weights, strict=True)
+    return [part.view(weight.shape) for part, weight in parts]
+
+
+def without_smallest_channels(
+    weights: Sequence[Tensor], sizes: Sequence[Tensor], share: float
+) -> list[Tensor]:
+    """Return which weights stay, bool, when the smallest channels go from each layer.
+
+    `sizes` has a number for each channel of a layer, ``(C,)``; `share` is of the channels of each
+    layer, 0…1.
+    """
+    masks = []
+    for weight, size in zip(weights, sizes, strict=True):
+        stays = torch.zeros_like(size, dtype=torch.bool)
+        stays[size.topk(len(size) - round(share * len(size))).indices] = True
+        masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
+    return masks
+
+
+def without_random_channels(
+    weights: Sequence[Tensor], share: float, generator: torch.Generator
+) -> list[Tensor]:
+    """Return which weights stay, bool, when a share of each layer's channels is drawn to go."""
+    masks = []
+    for weight in weights:
+        count, stays = round(share * len(weight)), torch.ones(len(weight), dtype=torch.bool)
+        if count:  # else nothing is drawn either
+            drawn = torch.rand(len(weight), generator=generator)
+            stays = drawn > drawn.kthvalue(count).values
+        masks.append(stays.view(-1, *[1] * (weight.ndim - 1)).expand(weight.shape))
+    return masks
+
 
 Masks = Mapping[str, Tensor]
 """True where a weight stays, by layer, as `Pruning.masks` returns it."""
@@ -81,8 +270,8 @@ def prune(
         progress: called with the share done where effects are measured; an exception ends the run.
 
     Raises:
-        SettingError: there is no such share or method, or the image is missing.
-        UnknownLayerError: the network has no such layer.
+        SettingError: the share or the method means nothing, or the image is missing.
+        UnknownLayerError: the network lacks that layer.
         ModelError: no layer is left to prune, or too many channels to measure one by one.
 
     >>> model = hookviz.load_model("shapesnet")
@@ -109,9 +298,8 @@ def prune(
         names,
         method,
         seed=seed,
-        shape=own_shape(model),
+        shape=None if keep_biases else own_shape(model),
         model_input=model_input,
-        keep_biases=keep_biases,
         progress=progress,
     )
     return plan.pruned(model, share)
@@ -123,7 +311,7 @@ class PruningPlan:
 
     Attributes:
         layers: names of the layers.
-        method: one of `hookviz.explaining.pruning.methods.METHODS`.
+        method: one of `hookviz.explaining.pruning.pruned_network.METHODS`.
         seed: of the random methods.
         effects: of each layer's channels, for ``"channels by effect"``.
         norms: as `_masked_tensors` takes them.
@@ -158,22 +346,15 @@ def plan_pruning(
     method: str,
     *,
     seed: int,
-    shape: Sequence[int],
+    shape: Sequence[int] | None,
     model_input: ModelInput | None,
-    keep_biases: bool,
     progress: Progress,
 ) -> PruningPlan:
     """Measure the channels' effects and find the batch norms behind them, where needed.
 
-    Args:
-        model: the model.
-        layers: names of the conv layers, or linear layers that put out maps.
-        method: one of `hookviz.explaining.pruning.methods.METHODS`.
-        seed: of the random methods.
-        shape: of an input, ``(C, H, W)``.
-        model_input: for ``"channels by effect"``.
-        keep_biases: as `prune` takes it.
-        progress: called with the share done where effects are measured.
+    `layers` are conv layers, or linear layers that put out maps. `shape` is that of an input,
+    ``(C, H, W)``; None keeps the biases of pruned channels. `model_input` is for ``"channels by
+    effect"``.
 
     Raises:
         ModelError: no layer has weights of its own, or too many channels to measure.
@@ -184,7 +365,7 @@ def plan_pruning(
         with private_replica(model) as network:
             layers = [*Pruning(network, layers, OF_CHANNELS[0]).weights]
         effects = channel_effects(model, model_input, layers, progress)
-    if method in OF_CHANNELS and not keep_biases:
+    if method in OF_CHANNELS and shape is not None:
         norms = following_norms(model, shape)
     return PruningPlan(layers, method, seed, effects, norms)
 
@@ -192,11 +373,8 @@ def plan_pruning(
 def _masked_tensors(model: Model, masks: Masks, norms: Norms | None = None) -> dict[str, Tensor]:
     """Return the parameters and buffers that masks change, with zeros, by name.
 
-    Args:
-        model: is only read.
-        masks: True where a weight stays, by layer.
-        norms: where given, a channel whose whole kernel is pruned puts out 0: its bias becomes 0
-            too, and what these batch norms would make of it.
+    A mask is True where a weight stays. With `norms`, a channel whose whole kernel is pruned puts
+    out 0: its bias becomes 0 too, and the output of these batch norms for it.
     """
     with private_replica(model) as network:
         modules = dict(network.named_modules())
@@ -218,9 +396,7 @@ def following_norms(model: Model, shape: Sequence[int]) -> dict[str, list[str]]:
 
     Directly, or behind modules that take 0 to 0 in every channel, such as a ReLU.
 
-    Args:
-        model: the model.
-        shape: of an input, ``(C, H, W)``.
+    `shape` is that of an input, ``(C, H, W)``.
 
     Raises:
         ModelError: the network can't take an input of that shape.
@@ -272,9 +448,6 @@ def _offset_tensors(module: nn.Module) -> list[Tensor]:
 Values = dict[str, NDArray[Any]]
 
 
-def _ignore_call(_call: hooks.Call) -> None: ...
-
-
 class PruningPasses:
     """Forward passes of a model with a share of its weights set to 0."""
 
@@ -286,7 +459,6 @@ class PruningPasses:
         count: int,
         progress: Progress,
     ) -> None:
-        """Prepare to report the progress of `count` passes."""
         self.pruning = plan.pruning(model)
         self._model, self._model_input, self._plan = model, model_input, plan
         self._calls = {info.name: info.calls for info in input_trace(model, model_input).layers}
@@ -346,7 +518,9 @@ class PruningPasses:
         return tensors, (self.pruning.count - stays) / self.pruning.count
 
     def _scores(
-        self, tensors: Mapping[str, Tensor], see: Callable[[hooks.Call], None] = _ignore_call
+        self,
+        tensors: Mapping[str, Tensor],
+        see: Callable[[hooks.Call], object] = lambda _call: None,
     ) -> Tensor:
         """Return the class scores, ``(1, classes)``, and call `see` for every layer call."""
 

@@ -1,6 +1,5 @@
 """Receptive fields: which pixels of the input a layer's cells depend on.
 
-`receptive_field` has the fields of a network's layers, and `effective_field` the part of a field
-that a cell makes use of. The rest traces a pass: `tracer` by `rules`. How a field is drawn does not
-belong here.
+`receptive_field` traces a pass for the fields of a network's layers, by the `rules` of torch's
+functions on each `extent`. How a field is drawn does not belong here.
 """

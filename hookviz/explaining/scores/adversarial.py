@@ -51,11 +51,8 @@ def descended(picture: Pixels, bound: int, steps: int, look: Look) -> tuple[Pixe
     from the bound to nothing, and looked at are whole levels, as a file holds them. Returns the
     picture, ``(H, W, 3)`` uint8, and whether it is there.
 
-    Args:
-        picture: where it begins, RGB uint8 ``(H, W, 3)``.
-        bound: levels of 255.
-        steps: passes there and back, at most.
-        look: gives the signs, −1, 0 or 1, ``(H, W, 1 or 3)``, and whether that is far enough.
+    It begins with `picture`, RGB uint8 ``(H, W, 3)``, and stays within `bound` levels of 255.
+    `look` returns the signs, −1, 0 or 1, ``(H, W, 1 or 3)``, and whether that is far enough.
     """
     start = picture.astype(np.float64)
     low, high = np.maximum(start - bound, 0), np.minimum(start + bound, 255)
@@ -82,14 +79,8 @@ def adversarial_input(
 ) -> ModelInput:
     """Move the input away from a class, or towards it; no number changes by more than `levels`.
 
-    Args:
-        model: the model.
-        model_input: the input, with its picture.
-        target: the class whose probability is to fall, or to rise.
-        levels: the bound, in levels of 255.
-        progress: called with the share done after every step; what it raises ends the run.
-        steps: passes there and back.
-        towards: whether the probability is to rise.
+    The probability of the class `target` falls, or with `towards` rises. `levels` is the bound in
+    levels of 255, `steps` the number of passes there and back.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
@@ -272,7 +263,7 @@ def smallest_change(
             signs, scores = _rising_signs(model, current, target, reporter)
             there = _is_there(reading, scores, target, sure)
             done, passes = done + 1, passes + 1
-            # How many bounds will be tried nobody knows: each is half of what is left.
+            # The number of bounds to try is unknown: each counts as half of the rest.
             reporter.share(1 - 0.5 ** (tried + done / (steps + 1)))
             scored = (before, scores, reading)
             partial(PictureChange(current, original, shown, target, bound, there, passes, *scored))
@@ -290,12 +281,7 @@ def smallest_change(
 
 
 def class_to_make(model: Model, scores: Tensor) -> int:
-    """Return a toaster's number; the second likeliest class where there is none, or it is one.
-
-    Args:
-        model: whose classes they are.
-        scores: ``(classes,)``.
-    """
+    """Return a toaster's number; the second likeliest class where there is none, or it is one."""
     first = int(scores.argmax())
     found = model.categories.index(TOASTER) if TOASTER in model.categories else first
     return int(scores.topk(min(2, len(scores))).indices[-1]) if found == first else found

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.comparing.channels import rank_correlation
+from hookviz.comparing.captures import rank_correlation
 from hookviz.drawing.panels import ImagePanel, Panel, TextPanel
 from hookviz.errors import HookVizError
 from hookviz.hooking.forward_pass import ProgressReporter

@@ -19,7 +19,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.drawing import overlay
-from hookviz.drawing.palette import coloured
+from hookviz.drawing.colormaps import coloured
 from hookviz.drawing.panels import ImagePanel, OverlayPanel, Panel, TextPanel, overlay_panel
 from hookviz.errors import HookVizError, ModelError
 from hookviz.language.saying import mark, say

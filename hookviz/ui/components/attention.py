@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hookviz.drawing.attention_panel import CLASS_TOKEN, COLORMAP, AttentionPanel, Cells
-from hookviz.drawing.colormaps import LEVELS, PROJECTED
-from hookviz.drawing.palette import palette_of
+from hookviz.drawing.colormaps import LEVELS, PROJECTED, palette_of
 from hookviz.drawing.pictures import encode_png
 from hookviz.language.saying import say, sentences
 from hookviz.markup import data_url

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from hookviz.drawing.grid import Grid
-from hookviz.drawing.tile_facts import tile_facts
+from hookviz.drawing.grid import Grid, tile_facts
 from hookviz.ui.components.files import each_once, mount
 from hookviz.ui.state import Cell
 

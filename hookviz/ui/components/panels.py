@@ -9,7 +9,7 @@ import streamlit as st
 from PIL import Image
 
 from hookviz.drawing.attention_panel import AttentionPanel
-from hookviz.drawing.grid import Grid
+from hookviz.drawing.grid import Grid, tile_facts
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.panels import (
     ChartPanel,
@@ -22,7 +22,6 @@ from hookviz.drawing.panels import (
     TreePanel,
 )
 from hookviz.drawing.pictures import encode_jpeg, encode_png
-from hookviz.drawing.tile_facts import tile_facts
 from hookviz.language.saying import localised, say, sentences
 from hookviz.markup import data_url
 from hookviz.types import Pixels

@@ -11,7 +11,7 @@ import streamlit as st
 from hookviz.capturing.inputs import prepare
 from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.pictures import encode_jpeg
-from hookviz.explaining.scores.without_relu import without_relu
+from hookviz.explaining.scores.scoring import without_relu
 from hookviz.images import reading
 from hookviz.images.samples import Sample, samples
 from hookviz.language.saying import say

@@ -11,6 +11,7 @@ from torch.nn import functional
 from torchvision.models import SwinTransformer
 
 import hookviz
+from hookviz.drawing.attention_panel import CLASS_TOKEN, head_maps
 from hookviz.explaining.attention.places import (
     NOWHERE,
     AttentionFactors,
@@ -29,6 +30,13 @@ def places_of(model: Model, image: Tensor, layer: str) -> tuple[AttentionPlaces 
     return attention_places(model, found.model_input, address, found[address]), found[address]
 
 
+def maps_at(places: AttentionPlaces, weights: Tensor, query: int) -> Tensor:
+    """What a query attends to, as the lens draws it."""
+    by_window = places.by_window(weights).numpy()
+    cells = places.queries.numpy(), places.keys.numpy()
+    return torch.from_numpy(head_maps(by_window, *cells, places.grid, query))
+
+
 def test_the_tokens_of_a_vit_are_its_patches_behind_the_class_token() -> None:
     layer = "encoder.layers.encoder_layer_1"
     places, weights = places_of(as_model(seeded(vit)), random_input(0), layer)
@@ -37,8 +45,9 @@ def test_the_tokens_of_a_vit_are_its_patches_behind_the_class_token() -> None:
     for cells in (places.queries, places.keys):
         assert cells.tolist() == [[NOWHERE, *range(16)]]
     assert places.class_token == 0
-    assert torch.equal(places.maps(weights, 6), weights[:, 7, 1:].reshape(4, 4, 4))
-    assert torch.equal(places.maps_of(weights, 0, 0), weights[:, 0, 1:].reshape(4, 4, 4))
+    assert torch.equal(maps_at(places, weights, 6), weights[:, 7, 1:].reshape(4, 4, 4))
+    class_map = maps_at(places, weights, CLASS_TOKEN)
+    assert torch.equal(class_map, weights[:, 0, 1:].reshape(4, 4, 4))
 
 
 def swin() -> SwinTransformer:
@@ -65,7 +74,7 @@ def test_windows_are_where_swin_cuts_them_out(block: int, side: int) -> None:
     assert torch.equal(places.keys, expected)
     assert weights.shape == (4, 2, 9, 9)
     window, number = (expected == 7).nonzero()[0].tolist()
-    laid = places.maps(weights, 7)
+    laid = maps_at(places, weights, 7)
     assert laid.shape == (2, cells, cells)
     for key, cell in enumerate(expected[window].tolist()):
         if cell >= 0:
@@ -122,7 +131,7 @@ def test_another_order_of_tokens_is_followed_and_keys_of_several_cells_lie_nowhe
     assert places.queries.tolist() == [list(range(16))]
     assert places.keys.tolist() == [list(range(15, -1, -1))]
     assert places.class_token is None
-    assert_same(places.maps(weights, 3), weights[:, 3].flip(-1).reshape(2, 4, 4))
+    assert_same(maps_at(places, weights, 3), weights[:, 3].flip(-1).reshape(2, 4, 4))
     assert places_behind_a_norm(Pooled)[0] is None
 
 

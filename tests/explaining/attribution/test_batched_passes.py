@@ -13,7 +13,6 @@ from hookviz.explaining.attribution.batched_passes import (
     agree_within,
     batch_tolerance,
     half_and_whole,
-    iter_target_gradients,
     iter_target_values,
     run_alone_and_batched,
 )
@@ -68,7 +67,9 @@ def test_they_are_what_autograd_gives_however_many_go_at_once(
         return images[start:stop]
 
     batches = list(
-        iter_target_gradients(model, model_input, target, inputs, count=6, progress=ignore)
+        iter_target_values(
+            model, model_input, target, inputs, count=6, progress=ignore, gradients=True
+        )
     )
     assert [batch.start for batch in batches] == list(range(0, 6, min(rows, 6)))
     assert [stop - start for start, stop in asked] == [len(batch.values) for batch in batches]
@@ -122,7 +123,9 @@ def test_each_input_has_what_a_fresh_network_gives_it_alone(
     ]
     close = partial(torch.testing.assert_close, rtol=1e-4, atol=1e-6)
     close(torch.cat(values), expected.detach().double())
-    batches = list(iter_target_gradients(model, model_input, target, inputs, **options))
+    batches = list(
+        iter_target_values(model, model_input, target, inputs, gradients=True, **options)
+    )
     values, gradients = [batch.values for batch in batches], [batch.gradients for batch in batches]
     close(torch.cat(values), expected.detach().double())
     close(torch.cat(gradients), gradient)
@@ -146,9 +149,10 @@ def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
         leaf = one[None].clone().requires_grad_()
         expected += torch.autograd.grad(network(leaf)[0, 3], leaf)
     model = as_model(network)
-    batches = iter_target_gradients(
+    batches = iter_target_values(
         *(model, prepare(model, image), CLASS, lambda at, to: images[at:to]),
         count=6,
+        gradients=True,
         progress=ignore,
     )
     gradients = torch.cat([batch.gradients for batch in batches])
@@ -167,12 +171,13 @@ def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
 
     model = as_model(seeded(Wide))
     model_input = prepare(model, random_input(0, 512))  # 64 MB of activations an image
-    batches = iter_target_gradients(
+    batches = iter_target_values(
         model,
         model_input,
         CLASS,
         lambda at, to: model_input.tensor.repeat(to - at, 1, 1, 1),
         count=4,
+        gradients=True,
         progress=ignore,
     )
     assert [len(batch.values) for batch in batches] == [2, 2]

@@ -1,6 +1,6 @@
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,19 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.explaining.layers.layer_call import (
-    CellSum,
-    LayerCall,
-    explain_cell,
-)
+from hookviz.explaining.layers.layer_call import CellSum, explain_cell
 from hookviz.explaining.layers.layer_recorder import record_layer_call
 from hookviz.types import Model
 from tests.attending import plain_pass
-from tests.explaining.layers.test_norm_call import assert_as_recorded
 from tests.networks import as_model, random_input, seeded
 from tests.token_networks import TOKEN_NETWORKS
+
+
+def assert_as_recorded(name: str, found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """The same numbers; up to rounding behind an attention whose fused kernel stands aside."""
+    off = 1e-5 if name == "torchvision's ViT" else 0
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=off, atol=off)
 
 
 def test_a_record_knows_its_size(tiny: Model, noise: Tensor) -> None:
@@ -153,8 +155,8 @@ def recorded_cell(  # noqa: PLR0917 - a cell's address has four parts
     return explain_cell(record_layer_call(model, image, layer, call), channel, row, column)
 
 
-def every_place(call: LayerCall) -> list[tuple[int, int, int]]:
-    channels, height, width = call.output.shape
+def every_place(output: Tensor) -> list[tuple[int, int, int]]:
+    channels, height, width = output.shape
     return [(c, y, x) for c in range(channels) for y in range(height) for x in range(width)]
 
 
@@ -179,7 +181,7 @@ def test_a_cell_is_what_loops_over_its_taps_say(name: str) -> None:
     call = record_layer_call(model, image, "conv")
     assert torch.equal(call.output, output)
     assert torch.equal(call.input, given)
-    cells = every_place(call)
+    cells = every_place(call.output)
     for place in random.Random(2).sample(cells, 25) + some_places(output):
         cell = explain_cell(call, *place)
         same_cell(cell, by_loops(conv, given, *place))
@@ -206,7 +208,7 @@ def test_a_token_s_value_is_the_sum_of_weights_times_what_it_was_before(name: st
         call = record_layer_call(model, case.image(), layer)
         assert_as_recorded(name, (call.input, call.output), (given, output))
         given, output = call.input, call.output
-        for place in every_place(call):
+        for place in every_place(call.output):
             channel, row, column = place
             terms = module.weight[channel].double() * given[:, row, column].double()
             cell = explain_cell(call, *place)
@@ -238,7 +240,7 @@ def test_other_precisions_agree_within_their_rounding(dtype: torch.dtype) -> Non
     model, image = as_model(network.to(dtype)), random_input(4)
     call = record_layer_call(model, image, "1")
     assert call.output.dtype == call.padded.dtype == call.kernel.dtype == torch.float32
-    assert all(explain_cell(call, *cell).agrees for cell in every_place(call))
+    assert all(explain_cell(call, *cell).agrees for cell in every_place(call.output))
     assert call.rounding == max(1e-5, 2 * torch.finfo(dtype).eps)
 
 

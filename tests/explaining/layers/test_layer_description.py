@@ -41,13 +41,10 @@ def test_a_class_of_torch_is_described(module: nn.Module, says: str) -> None:
     assert sentence.endswith(".")
 
 
-def test_unknown_code_is_described_by_its_shapes() -> None:
+def test_unknown_code_is_described_by_its_shapes_and_a_block_by_its_parts() -> None:
     assert effects(Halves()) == [
         "Halves makes maps of its input by code of its own: 4×16×16 in, 4×16×16 out."
     ]
-
-
-def test_a_block_is_described_by_its_parts() -> None:
     block, *_ = effects(nn.Sequential(nn.ReLU(), nn.MaxPool2d(2)))
     assert block == (
         "Sequential is a block of 2 layers, and these maps are its result: 4×16×16 in, 4×8×8 out."

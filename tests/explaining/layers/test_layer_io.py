@@ -55,10 +55,7 @@ def test_any_shape_is_read_as_channels(
     assert (values.shape, says) == (maps, read)
 
 
-def test_tokens_lie_row_by_row_behind_those_of_no_cell() -> None:
+def test_tokens_lie_row_by_row_behind_those_of_no_cell_and_nothing_is_not_drawn() -> None:
     values, _ = tensor_maps(np.arange(7, dtype=np.float32).reshape(1, 7, 1), TOKENS)
     np.testing.assert_array_equal(values, [[[1, 2, 3], [4, 5, 6]]])
-
-
-def test_nothing_is_not_drawn() -> None:
     assert tensor_maps(np.zeros((1, 0, 4), np.float32), UNKNOWN) == (None, "empty")

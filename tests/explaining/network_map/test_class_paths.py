@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from hookviz.capturing.inputs import prepare
 from hookviz.explaining.network_map.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explaining.network_map.followed_pass import IMAGE
-from hookviz.explaining.network_map.parts import network_map, shares_along
+from hookviz.explaining.network_map.layout import network_map, shares_along
 from hookviz.types import ActivationKey, Model
 from tests.networks import as_model, seeded
 
@@ -152,8 +152,8 @@ def test_ways_go_back_to_what_adds_most(paths: ClassPaths, known: dict[str, Tens
     last = passed(known, "last")
     order = last.argsort(descending=True).tolist()
     above = [channel for channel in order if last[channel] > 0][:3]
-    assert len(paths.ways) == len(above) > 1
-    for way, channel in zip(paths.ways, above, strict=True):
+    assert len(paths.channel_paths) == len(above) > 1
+    for way, channel in zip(paths.channel_paths, above, strict=True):
         assert way[-1].step == number_of(paths, "last")
         assert way[-1].channel == channel
         assert way[-1].share == pytest.approx(float(last[channel] / last.clamp(min=0).sum()))
@@ -173,5 +173,5 @@ def test_a_class_whose_weights_are_zero_has_no_ways(image: Tensor) -> None:
     nn.init.zeros_(network.head.weight)
     model = as_model(network.eval())
     paths = class_paths(model, prepare(model, image.float()), CLASS)
-    assert paths.ways == ()
+    assert paths.channel_paths == ()
     assert paths.lines[number_of(paths, "side"), number_of(paths, "cat")] == 0

@@ -9,8 +9,7 @@ import torch
 import hookviz
 from hookviz.capturing.inputs import own_shape, prepare
 from hookviz.explaining.network_map.followed_pass import IMAGE, ExecutionTrace, follow_pass
-from hookviz.explaining.network_map.layout import lay_out
-from hookviz.explaining.network_map.parts import ENTRY, EXIT, Part, network_map
+from hookviz.explaining.network_map.layout import ENTRY, EXIT, Part, lay_out, network_map
 from hookviz.types import Model
 from tests.data_flow import DataFlow, data_flow
 from tests.every_network import IN_EVERY_NETWORK

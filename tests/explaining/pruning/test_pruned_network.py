@@ -1,15 +1,102 @@
+import copy
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import prune as theirs
 
 import hookviz
-from hookviz.explaining.pruning.methods import METHODS
-from hookviz.explaining.pruning.pruned_network import following_norms
+from hookviz.explaining.pruning.pruned_network import METHODS, OF_CHANNELS, Pruning, following_norms
 from hookviz.models.derived_models import tensors_of
 from hookviz.types import Model
-from tests.explaining.pruning.test_methods import pruned_by_torch
 from tests.networks import as_model, plain_network, random_input, seeded
+
+SHARES = (0, 0.05, 0.25, 0.5, 0.95, 1)
+
+
+def convs(network: nn.Module, kind: type[nn.Module] = nn.Conv2d) -> dict[str, nn.Module]:
+    return {name: part for name, part in network.named_modules() if isinstance(part, kind)}
+
+
+def pruned_by_torch(
+    network: nn.Module, method: str, share: float, seed: int, kind: type[nn.Module] = nn.Conv2d
+) -> dict[str, Tensor]:
+    """The masks of `torch.nn.utils.prune`."""
+    copied = convs(copy.deepcopy(network), kind)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if method == "smallest weights":
+            pairs = [(module, "weight") for module in copied.values()]
+            theirs.global_unstructured(pairs, theirs.L1Unstructured, amount=float(share))
+        elif method == "random weights":
+            pairs = [(module, "weight") for module in copied.values()]
+            theirs.global_unstructured(pairs, theirs.RandomUnstructured, amount=float(share))
+        for module in copied.values() if method in OF_CHANNELS else ():
+            if method == "random channels":
+                theirs.random_structured(module, "weight", float(share), 0)  # type: ignore[no-untyped-call]
+            else:
+                n = int(method[len("channels by L")])
+                theirs.ln_structured(module, "weight", float(share), n, 0)  # type: ignore[no-untyped-call]
+    return {name: module.get_buffer("weight_mask").bool() for name, module in copied.items()}
+
+
+@pytest.mark.parametrize("method", METHODS[:-1])
+@pytest.mark.parametrize("share", SHARES)
+def test_the_masks_are_those_of_torch(method: str, share: float) -> None:
+    builds: tuple[Callable[[], nn.Module], ...] = (
+        lambda: nn.Sequential(nn.Conv2d(3, 16, 5), nn.Conv2d(16, 40, 3, groups=2)),
+        lambda: nn.Sequential(nn.Linear(12, 16), nn.GELU(), nn.Linear(16, 40)),
+    )
+    for build, kind in zip(builds, (nn.Conv2d, nn.Linear), strict=True):
+        network = seeded(build)
+        ours = Pruning(network, dict(network.named_modules()), method, seed=5).masks(share)
+        expected = pruned_by_torch(network, method, share, 5, kind)
+        assert ours.keys() == expected.keys()
+        for name, mask in expected.items():
+            assert torch.equal(ours[name], mask), name
+
+
+def test_every_number_of_channels_is_rounded_as_torch_does() -> None:
+    for channels in (1, 2, 3, 5, 10):
+        network = seeded(lambda: nn.Sequential(nn.Conv2d(3, channels, 2)))  # noqa: B023 - now
+        for share in torch.linspace(0, 1, 9).tolist():
+            for method in OF_CHANNELS[:-1]:
+                ours = Pruning(network, ["0"], method, seed=1).masks(share)["0"]
+                assert torch.equal(ours, pruned_by_torch(network, method, share, 1)["0"])
+
+
+def test_channels_of_a_transposed_convolution_stay_and_weights_in_common_count_once() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 2), nn.ConvTranspose2d(4, 3, 2))
+    assert Pruning(network, ["0", "1"], "channels by L1 norm").weights.keys() == {"0"}
+    assert Pruning(network, ["0", "1"]).count == 4 * 3 * 4 + 4 * 3 * 4
+    with pytest.raises(hookviz.ModelError, match="no conv layer with weights of its own"):
+        Pruning(network, ["1"], "random channels")
+    network = nn.Sequential(nn.Conv2d(3, 3, 2), nn.Conv2d(3, 3, 2))
+    network[1].weight = network[0].weight
+    assert Pruning(network, ["0", "1"]).count == 3 * 3 * 4
+
+
+def test_what_means_nothing_is_refused() -> None:
+    network = nn.Sequential(nn.Conv2d(3, 4, 2))
+    with pytest.raises(hookviz.SettingError, match="no method of pruning called 'channels by L3"):
+        Pruning(network, ["0"], "channels by L3 norm")
+    with pytest.raises(hookviz.SettingError, match="from 0 to 1"):
+        Pruning(network, ["0"]).masks(50)
+    with pytest.raises(hookviz.SettingError, match="effects go with"):
+        Pruning(network, ["0"], "channels by effect")
+
+
+def test_random_weights_of_complex_layers_go_as_those_of_real_ones_do() -> None:
+    real = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 1))
+    imaginary = nn.Sequential(*(nn.Conv2d(4, 4, 1, dtype=torch.complex64), nn.Conv2d(3, 4, 3)))
+    for network in (real, imaginary):
+        masks = Pruning(network, ["0", "1"], "random weights", seed=3).masks(0.25)
+        drawn = torch.rand(124, generator=torch.Generator().manual_seed(3))
+        goes = drawn.topk(31).indices
+        stays = torch.ones(124, dtype=torch.bool)
+        stays[goes] = False
+        assert torch.equal(torch.cat([mask.flatten() for mask in masks.values()]), stays)
 
 
 class Normed(nn.Module):

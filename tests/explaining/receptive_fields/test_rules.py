@@ -146,6 +146,20 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax over rows": lambda x: x.softmax(2),
     "matrix product": lambda x: x @ x.transpose(2, 3),
     "written in part": written_in_part,
+    "zeros around": lambda x: F.pad(x, (1, 2, 0, 3)),
+    "cropped": lambda x: F.pad(x, (-1, -2, 2, -3)),
+    "mirrored around": lambda x: F.pad(x, (2, 1, 3, 2), mode="reflect"),
+    "circular": lambda x: F.pad(x, (2, 1, 3, 2), mode="circular"),
+    "joined": lambda x: torch.cat([x, conv(3, (3, 3), padding=1)(x)], 1),
+    "joined below": lambda x: torch.cat([x, conv(3, (3, 3), padding=1)(x)], 2),
+    "flipped": lambda x: x.flip(3).roll(2, 2),
+    "turned": lambda x: x.transpose(2, 3),
+    "cut": lambda x: x[:, :, 2:-1, ::2],
+    "in patches": lambda x: F.pixel_unshuffle(x, 2),
+    "shuffled": lambda x: x.view(1, 3, 1, 14, 12).transpose(1, 2).flatten(1, 2).chunk(3, 1)[1],
+    "channels last": lambda x: F.linear(
+        F.layer_norm(x.permute(0, 2, 3, 1), (3,)), x.new_ones(5, 3)
+    ).permute(0, 3, 1, 2),
 }  # fmt: skip
 
 WIDER = {"written in part", "matrix product"}

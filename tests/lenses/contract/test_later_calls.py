@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import hookviz
 from hookviz.errors import SettingError
-from hookviz.explaining.attribution.cam_formulas import eigen_cam
+from hookviz.explaining.attribution.methods import eigen_cam
 from tests.networks import as_model, random_input, seeded
 
 IMAGE = random_input(0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from hookviz.explaining.scores.without_relu import without_relu
+from hookviz.explaining.scores.scoring import without_relu
 from hookviz.language.saying import say, say_count
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hookviz.capturing import engine
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import ModelError
-from hookviz.explaining.scores.class_vote import ClassVote, class_vote
+from hookviz.explaining.scores.scoring import ClassVote, class_vote
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import say
 from hookviz.lessons.layers import Map, layer_of, maps_of, strongest_first

@@ -1,6 +1,6 @@
 import torch
 
-from hookviz.explaining.scores.without_relu import without_relu
+from hookviz.explaining.scores.scoring import without_relu
 from hookviz.ui.lessons.parts.relu_switch import OFF, ON, PART, switched_off
 from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 

@@ -1,13 +1,14 @@
-"""Fit a linear classifier on a layer's features, and test it on images that it has not seen.
+"""Use features of images: fit a linear probe on them, and find neighbours in the feature index.
 
-The network stays as it is (a linear probe: Alain and Bengio, "Understanding intermediate layers
-using linear classifier probes", 2016). Nothing of a test image gets into the fit:
-the features are standardised within each fold, and copies of one picture are in one fold.
+A linear probe does not change the network (Alain and Bengio, "Understanding intermediate layers
+using linear classifier probes", 2016). Nothing of a test image gets into the fit: the features are
+standardised within each fold, and copies of one picture are in one fold.
 """
 
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,16 +18,23 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz.capturing.batch_images import Images, labelled_images, named
+from hookviz.capturing.feature_index import FeatureIndex, ranked
 from hookviz.capturing.feature_vectors import check_finite
 from hookviz.capturing.features import features
 from hookviz.capturing.inputs import open_source, prepare
 from hookviz.deprecated import renamed_keyword
+from hookviz.drawing.panels import Panel, PicturesPanel, TextPanel
+from hookviz.drawing.pictures import thumbnail
 from hookviz.errors import HookVizError, SettingError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
+from hookviz.images import reading
 from hookviz.images.formats import SUFFIXES
+from hookviz.language.saying import localised, mark, say
+from hookviz.machine.memory import MEGABYTE
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
-from hookviz.types import Model, Progress, ignore
+from hookviz.settings import settings
+from hookviz.types import Model, Pixels, Progress, ignore
 
 _SEED = 0  # by which images are shuffled into folds
 _MOST_STEPS = 5000  # of the solver
@@ -117,7 +125,7 @@ def linear_probe(
         ImageError: the items of a dataset or a loader are no images with labels.
         HookVizError: there are fewer than two classes, or fewer different pictures of one than
             folds; a picture is in two classes; features are not finite; scikit-learn is missing.
-        UnknownLayerError: the model has no such layer.
+        UnknownLayerError: the model lacks that layer.
 
     >>> import pathlib, shutil, tempfile
     >>> model = hookviz.load_model("shapesnet")
@@ -177,11 +185,7 @@ def cross_validated(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[str]]:
     """Cross-validate: accuracy and baseline of each fold, and the held-out answer for each vector.
 
-    Args:
-        vectors: ``(N, D)``.
-        labels: the class of each.
-        groups: those of one group are in one fold.
-        folds: how many.
+    Vectors are ``(N, D)``; those of one group are in one fold.
 
     Raises:
         HookVizError: scikit-learn is not installed.
@@ -309,3 +313,65 @@ def _check_groups(names: Sequence[str], labels: Sequence[str], groups: Sequence[
                 f"{shorten(names[other])!r} and {shorten(names[index])!r} are the same picture in "
                 "two classes: take it out of one."
             )
+
+
+MOST_PICTURES = 6
+"""How many neighbours are shown."""
+
+PICTURE_SIDE = 208
+"""Side of each picture in pixels, twice that on the screen."""
+
+_TITLE = mark("Most alike in the index")
+
+
+def index_neighbours(
+    model: Model, image: Any, progress: Progress = ignore
+) -> tuple[tuple[Panel, ...], dict[str, NDArray[Any]]]:
+    """Find the nearest images in the index of ``HOOKVIZ_INDEX``; empty without such a setting.
+
+    A panel says if the index is of another model or can't be read. Values: ``index_names`` and
+    ``index_similarity``, float64 ``(N,)``, of the nearest, best first.
+    """
+    path = settings().index
+    if not path:
+        return (), {}
+    try:
+        index = _loaded(path)
+    except HookVizError as error:
+        return (TextPanel(str(error), "bad"),), {}
+    try:
+        similarities = index.similarity(model, image, progress=progress)
+    except HookVizError as error:
+        return (TextPanel(f"{say(_TITLE)}: {error}", "note"),), {}
+    nearest = ranked(similarities)[:MOST_PICTURES]
+    features = index.features
+    names = [features.names[row] for row in nearest]
+    panel = PicturesPanel(
+        say(_TITLE),
+        tuple(_picture(index, row) for row in nearest),
+        tuple(shorten(Path(name).name or name, 40) for name in names),
+        tuple(localised(f"{similarities[row]:.2f}") for row in nearest),
+        say(
+            "Of {count:,} images, by the cosine of their vectors from layer {layer}.",
+            count=len(features.names),
+            layer=features.layer,
+        ),
+    )
+    values = {"index_names": np.array(names), "index_similarity": similarities[nearest]}
+    return (panel,), values
+
+
+@lru_cache(maxsize=1)
+def _loaded(path: str) -> FeatureIndex:
+    return FeatureIndex.load(path)
+
+
+def _picture(index: FeatureIndex, row: int) -> Pixels | None:
+    """Load a thumbnail of an indexed image; None where it is missing, unreadable or too large."""
+    path = index.picture(row)
+    try:
+        if path is None or path.stat().st_size > settings().upload_mb * MEGABYTE:
+            return None
+        return thumbnail(reading.read(path).pixels, PICTURE_SIDE)
+    except (HookVizError, OSError):
+        return None

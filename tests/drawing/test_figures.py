@@ -1,4 +1,4 @@
-"""No boxes: every character that the catalogs say is in the font for print."""
+"""Every character of the catalogs is in the font for print."""
 
 import io
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from hookviz.drawing.channel_page import channel_page
-from hookviz.drawing.fonts import CHINESE, font_file, readable
+from hookviz.drawing.figures import CHINESE, font_file, readable
 from hookviz.drawing.grid import make_grid
 from hookviz.language.speaking import speaking
 from scripts.make_font import characters
