@@ -129,20 +129,13 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": (
-        "ui/lenses/part_choice"
-    ),
     "processes that read, crash and hang in reader/test_wall.py": (
         "reader/answer_file reader/confinement reader/fork_server reader/server_process"
     ),
-    "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
-        "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu"
+        "ui/classroom/class_bar"
     ),
     "a class guesses channels in browsers in e2e/test_class_game.py": ("ui/classroom/guess_game"),
-    "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
-        "ui/explorer/compare_buttons"
-    ),
     "pictures are watched as they grow in lenses/test_maximize.py": ("lenses/contract/watching"),
     "declarations, of which every other test is a use": ("models/model_source"),
     "by a real trainer in training/test_trackers.py": ("training/lightning_callback"),
@@ -150,12 +143,7 @@ SHOWN_ELSEWHERE = {
         "lessons/lesson lessons/lesson_error"
     ),
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
-    "run in lessons/test_own_code.py and test_script_scene.py": (
-        "ui/lessons/script_editor lessons/own_code_process"
-    ),
-    "every lesson is gone through in a browser in e2e/test_lessons.py": (
-        "ui/lessons/maps ui/lessons/class_bars"
-    ),
+    "run in lessons/test_own_code.py and test_script_scene.py": ("lessons/own_code_process"),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": ("atlas/part_folder"),
     "its pixels and files are checked byte by byte in drawing/test_grid.py": (
@@ -183,13 +171,8 @@ SHOWN_ELSEWHERE = {
         "images/crop_geometry images/samples images/choices images/refusals"
     ),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
-        "ui/main ui/components/chart ui/components/gallery ui/components/map "
-        "ui/components/mosaic ui/presenting/presenter ui/explorer/atlas_choice "
-        "ui/explorer/atlas_menu ui/explorer/file_menu ui/menu ui/explorer/grid_files "
-        "ui/explorer/page_file ui/explorer/scene ui/explorer/image_of_patch "
-        "ui/explorer/predictions ui/explorer/copy_as_code ui/explorer/share "
-        "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
-        "ui/sidebar/weights_download"
+        "ui/main ui/menu ui/components/pictures ui/explorer/atlases ui/explorer/menus "
+        "ui/explorer/predictions ui/explorer/scene ui/sidebar/image_choice"
     ),
 }
 """Modules without a test of their own name, under the reason why."""

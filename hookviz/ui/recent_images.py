@@ -16,7 +16,7 @@ from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.kept_photographs import OwnFile, kept_photographs
 from hookviz.types import InputImage
-from hookviz.ui.components.gallery import Thumbnail, thumbnail
+from hookviz.ui.components.pictures import Thumbnail, thumbnail
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.state import choose, choose_upload

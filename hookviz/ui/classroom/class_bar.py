@@ -1,6 +1,8 @@
 """Show the bar above the page of who is in a class, and the form of a question to it."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from html import escape
 from typing import Any
 
 import streamlit as st
@@ -14,10 +16,9 @@ from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
 from hookviz.ui.classroom import guess_game, membership
-from hookviz.ui.classroom.class_code import code_menu
 from hookviz.ui.components.files import mount
 from hookviz.ui.languages import in_link
-from hookviz.ui.link import update_link
+from hookviz.ui.link import qr_code, update_link
 from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
@@ -248,3 +249,96 @@ def _show_question_form() -> None:
             if not question.is_like(taught[0].question):  # else the answers would be lost
                 taught[0].ask(question)
             st.success(say("Asked. The answers are counted at the bottom of your screen."))
+
+
+def link_to(code: str) -> str:
+    """Return the link by which a pupil follows."""
+    base = str(st.context.url or "").partition("?")[0]
+    return f"{base}?{membership.FOLLOW}={code}"
+
+
+def link_of_taught() -> str:
+    """Return the link to the class that this session teaches; empty where it teaches none."""
+    taught = membership.taught()
+    return link_to(taught[0].code) if taught is not None else ""
+
+
+def code_menu(code: str) -> Menu:
+    """Build a menu with all that a pupil needs, and the class's end."""
+    fill = partial(_show_code, code)
+    # No hint: it would stand over the code while the pointer rests on the button.
+    return Menu(say("Code"), "qr_code", "hv-class-code", fill)
+
+
+def _show_code(code: str) -> None:
+    link = link_to(code)
+    alt = escape(say("A QR code of the link to this class"), quote=True)
+    st.html(
+        f'<p class="hv-class-code">{shown_code(code)}</p>'
+        f'<p class="hv-qr"><img src="{qr_code(link)}" alt="{alt}"></p>'
+    )
+    st.code(link, None, wrap_lines=True)
+    st.caption(
+        say(
+            "Pupils open this link, or type the code in the menu Classroom. It is good for four "
+            "hours, and nothing of the class is kept when it ends."
+        )
+    )
+    if st.button(say("End the class"), icon=":material/stop_circle:", key="hv-class-end"):
+        membership.end()
+        st.rerun()
+
+
+_LEAD = """<script>{{
+  const way = new URL(location.href);
+  way.searchParams.set("{name}", "{code}");
+  location.assign(way);
+}}</script>"""
+"""Loads the page again by the link to a class, which the proxy takes to the class's server."""
+
+_LONGEST = 20  # letters of a code as it is typed
+
+
+def offer_class() -> None:
+    """Show the menu, where there may be classes and this session is in none."""
+    if not classes().are_on or {membership.FOLLOW, membership.TEACH} & set(st.query_params):
+        return
+    hint = say("Have other screens follow yours, or follow your teacher's")
+    with st.container(key="hv-class-menu"):
+        show_menus(Menu(say("Classroom"), "groups", "hv-class-open", _show_choices, hint))
+
+
+def _show_choices() -> None:
+    with st.form("hv-join", border=False):
+        typed = st.text_input(
+            say("The code of your class"),
+            max_chars=_LONGEST,
+            autocomplete="off",
+            placeholder="K7M P3X",
+            key="hv-join-code",
+        )
+        asked = st.form_submit_button(say("Follow my teacher"), type="primary")
+    if asked:
+        joined = membership.join(typed)
+        if joined.token:
+            st.rerun()
+        if joined.elsewhere:
+            st.html(
+                _LEAD.format(name=membership.FOLLOW, code=joined.code), unsafe_allow_javascript=True
+            )
+        else:
+            st.error(plain(joined.refusal), icon=":material/school:")
+    st.divider()
+    st.caption(
+        say(
+            "As a teacher: pupils' screens show what yours shows, until they let go, and you can "
+            "ask them questions. Photographs of your own are not shared."
+        )
+    )
+    if st.button(say("Begin a class"), icon=":material/co_present:", key="hv-class-begin"):
+        try:
+            membership.begin()
+        except ClassroomError as error:
+            st.error(plain(str(error)), icon=":material/error:")
+            return
+        st.rerun()

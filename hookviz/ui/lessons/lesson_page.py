@@ -25,12 +25,11 @@ from hookviz.lessons.prose import translated
 from hookviz.markup import data_url
 from hookviz.ui.classroom.membership import taught
 from hookviz.ui.components.files import mount
-from hookviz.ui.explorer.file_menu import File, offer
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.live_part import SceneChoices, facts_of, show_live
 from hookviz.ui.lessons.picks import remembered_shown
-from hookviz.ui.menu import Menu, show_menus
+from hookviz.ui.menu import File, Menu, offer_files, show_menus
 from hookviz.ui.state import plain
 
 if TYPE_CHECKING:
@@ -421,7 +420,7 @@ def _sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
         say("Print"),
         "print",
         "menu-sheet",
-        lambda: offer(_files(lesson, choices)),
+        lambda: offer_files(_files(lesson, choices)),
         say("The lesson as a sheet: with its questions, or with the answers too."),
     )
 

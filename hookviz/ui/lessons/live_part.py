@@ -22,7 +22,7 @@ from hookviz.ui.lessons.choosing import open_in_explorer
 from hookviz.ui.lessons.picks import remembered_link, remembered_shown
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import sign_words
 
 _FACTS_BYTES = 2000  # about what the facts of a part take
@@ -32,7 +32,7 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 class SceneChoices:
     """The chosen image and model. It holds no model, so that what waits on the page holds none."""
 
-    shown: Shown
+    image_choice: ImageChoice
     choice: ModelChoice
     size: int | None
     whole: bool
@@ -41,7 +41,7 @@ class SceneChoices:
     def scene(self) -> Iterator[LessonScene]:
         """Yield the scene for the parts, whose model is in use for the time of the block."""
         with resources.use_model(self.choice) as model:
-            image = self.shown.image
+            image = self.image_choice.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             cache = resources.session_cache()
             yield LessonScene(model, model_input, image, cache, size=self.size, whole=self.whole)

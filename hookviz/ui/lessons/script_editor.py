@@ -4,7 +4,14 @@ What somebody writes stays in their session: it is in no link, so that nobody ru
 what somebody else has written, and it runs when *Run* is pressed, never when a page is opened.
 """
 
+import io
+import keyword
 import time
+import tokenize
+from collections.abc import Collection
+from functools import cache
+from html import escape
+from pathlib import Path
 
 import streamlit as st
 
@@ -13,7 +20,6 @@ from hookviz.lessons.own_code import OwnResult, OwnRun, files_of
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.script_scene import set_up_of
 from hookviz.lessons.scripts import Script
-from hookviz.ui.lessons.script_text import folded_html
 
 _LINE = 22  # pixels of a line in the editor
 _FEWEST, _MOST = 8, 24  # lines that it is high
@@ -120,3 +126,48 @@ def _running(key: str) -> OwnRun | None:
 
 def _name(key: str, name: str) -> str:
     return f"_own lines {key} {name}"  # a key that no widget has can't be set from outside
+
+
+def folded_html(text: str, title: str) -> str:
+    """Return the code folded below a line that opens it."""
+    lines = len(text.splitlines())
+    summary = f"<summary>{escape(title)} <span>({lines})</span></summary>"
+    return f'<details class="hv-script-folded">{summary}{script_html(text, (), title)}</details>'
+
+
+def script_html(text: str, constants: Collection[str], label: str) -> str:
+    """Return the script in a box that can be scrolled by keyboard, named by `label`."""
+    lines = [line.rstrip("\n") for line in text.splitlines(keepends=True)]
+    pieces: list[str] = []
+    row, column = 1, 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in (tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT):
+            continue
+        while row < token.start[0]:
+            pieces.append(escape(lines[row - 1][column:]) + "\n")
+            row, column = row + 1, 0
+        if token.type == tokenize.ENDMARKER:
+            break
+        pieces.append(escape(lines[row - 1][column : token.start[1]]))
+        pieces.append(_marked(token, constants))
+        row, column = token.end
+    code = "".join(pieces)
+    shown = f'<pre class="hv-script" tabindex="0" role="region" aria-label="{escape(label)}">'
+    return f"<style>{_style()}</style>{shown}<code>{code}</code></pre>"
+
+
+def _marked(token: tokenize.TokenInfo, constants: Collection[str]) -> str:
+    """Return a piece of code as HTML: keywords bold, comments fainter, chosen constants marked."""
+    text = escape(token.string)
+    if token.type == tokenize.COMMENT:
+        return f'<span class="comment">{text}</span>'
+    if token.type == tokenize.NAME and keyword.iskeyword(token.string):
+        return f"<b>{text}</b>"
+    if token.type == tokenize.NAME and token.string in constants:
+        return f"<mark>{text}</mark>"
+    return text
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_name("script_text.css").read_text("utf-8")

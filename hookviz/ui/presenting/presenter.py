@@ -2,22 +2,144 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
-from hookviz.errors import HookVizError
+from hookviz import shallow_json
+from hookviz.errors import HookVizError, shorten
 from hookviz.language.saying import say
+from hookviz.serving.short_links import short_links
 from hookviz.ui import streamlit_internals
 from hookviz.ui.components.files import component, packed
-from hookviz.ui.presenting.class_link import ClassLink, link_for, link_into_class
-from hookviz.ui.presenting.known_link import known_part
-from hookviz.ui.presenting.slide_file import VERSION, read_slides
+from hookviz.ui.link import qr_code
+from hookviz.ui.presenting.known_link import for_the_class, known_part, read_query
+from hookviz.ui.serving import go_route
 
 _ANSWER = "_presenter-answer"  # a key that no widget has can't be set from outside
 
 
 _KEY = "presenter"
+
+
+SHORT = 60
+"""Letters of a link that is short enough to be typed from the wall without a QR code."""
+
+
+class ClassLink(NamedTuple):
+    """Link with its QR code.
+
+    Attributes:
+        link: a whole URL.
+        is_code: whether it has a short code, which holds for a while.
+        picture: the QR code, as a URL of an SVG picture.
+    """
+
+    link: str
+    is_code: bool
+    picture: str
+
+
+def link_for(base: str, query: dict[str, str], owner: str) -> ClassLink:
+    """Return the link to what a query string says, under the page's own address `base`."""
+    said = for_the_class(query)
+    base = base.partition("?")[0].partition("#")[0]
+    link = f"{base}?{said}" if said else base
+    is_code = len(link) > SHORT
+    if is_code:
+        code = short_links().code_for(said, owner)
+        link = f"{base.rstrip('/')}{go_route.PATH}/{code}"
+    return ClassLink(link, is_code, qr_code(link))
+
+
+def link_into_class(link: str) -> ClassLink:
+    """Return the link by which pupils follow, as it is."""
+    return ClassLink(link, False, qr_code(link))
+
+
+VERSION = 1
+MOST_SLIDES = 100
+LONGEST_TITLE = 80
+MOST_LETTERS = 500_000
+"""More than any list of slides takes."""
+
+_NAME = "hookviz-slides"  # says in the file what it is, and of which version
+
+
+class Slide(NamedTuple):
+    """View that was kept: its title, and what stands after the question mark of its link."""
+
+    title: str
+    query: str
+
+
+def read_slides(text: str) -> tuple[Slide, ...]:
+    """Read the slides in the text of a file.
+
+    Raises:
+        HookVizError: it is no such file; the message says which slide, and what is wrong with it.
+    """
+    if len(text) > MOST_LETTERS:
+        raise HookVizError(
+            say("The file is too large: {limit:,} letters is the most.", limit=MOST_LETTERS)
+        )
+    try:
+        content = shallow_json.parse(text)
+    except ValueError:
+        raise HookVizError(
+            say("This is no file of slides: it is not written in JSON. Export makes one.")
+        ) from None
+    if not isinstance(content, dict) or not isinstance(content.get("slides"), list):
+        raise HookVizError(say("This is no file of slides: it has no list of slides."))
+    if content.get(_NAME) != VERSION:
+        raise HookVizError(
+            say(
+                "This is no file of slides that this page can read: {key} is {value}, and has to "
+                "be {version}.",
+                key=_NAME,
+                value=shorten(repr(content.get(_NAME)), 40),
+                version=VERSION,
+            )
+        )
+    slides = content["slides"]
+    if not 1 <= len(slides) <= MOST_SLIDES:
+        raise HookVizError(
+            say(
+                "The file has {count:,} slides. From 1 to {limit} can be read.",
+                count=len(slides),
+                limit=MOST_SLIDES,
+            )
+        )
+    return tuple(_read(slide, number) for number, slide in enumerate(slides, 1))
+
+
+def _read(slide: Any, number: int) -> Slide:
+    """Read and check one slide.
+
+    Raises:
+        HookVizError: it is none.
+    """
+    if not isinstance(slide, dict) or set(slide) != {"title", "query"}:
+        wrong = say("it needs a title and a query, and nothing else.")
+    elif not all(isinstance(part, str) for part in slide.values()):
+        wrong = say("its title and its query have to be texts.")
+    elif not _is_whole(slide["title"] + slide["query"]):
+        wrong = say("it has letters that can't be written.")
+    elif not 1 <= len(slide["title"].strip()) <= LONGEST_TITLE:
+        wrong = say("its title needs from 1 to {limit} letters.", limit=LONGEST_TITLE)
+    else:
+        try:
+            read_query(slide["query"])
+        except HookVizError as error:
+            wrong = str(error)
+        else:
+            return Slide(slide["title"].strip(), slide["query"].removeprefix("?"))
+    raise HookVizError(say("Slide {number}: {problem}", number=number, problem=wrong))
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text can be sent to a browser: JSON can have half a letter of two."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _presenter(

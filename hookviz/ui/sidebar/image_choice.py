@@ -15,10 +15,10 @@ from hookviz.images.samples import samples
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current, speaking
 from hookviz.settings import settings
-from hookviz.types import InputImage
-from hookviz.ui.components.gallery import Thumbnail, gallery, thumbnail
-from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.live.frozen_frame import take_frame
+from hookviz.types import InputImage, Model, Preprocess
+from hookviz.ui.components.pictures import Thumbnail, gallery, thumbnail
+from hookviz.ui.link import update_link, word
+from hookviz.ui.live import take_frame
 from hookviz.ui.recent_images import (
     RecentImage,
     find_recent,
@@ -31,11 +31,12 @@ from hookviz.ui.recent_images import (
 )
 from hookviz.ui.serving import resources
 from hookviz.ui.state import (
-    Shown,
+    ImageChoice,
     choose_sample,
     choose_upload,
     chosen_sample,
     chosen_upload,
+    linked_choice,
     plain,
 )
 
@@ -44,7 +45,7 @@ _SAMPLES = mark("Samples")
 _LAST, _STANDS_IN = "_last-file", "_stands-in"
 
 
-def pick_image() -> Shown:
+def pick_image() -> ImageChoice:
     """Show the choice of an image, and return it: a sample, an upload or a photograph just taken.
 
     A file that can't be read is refused where it was given, and the image before stays. Where a
@@ -96,16 +97,16 @@ def pick_image() -> Shown:
         if image.note:
             st.caption(plain(image.note))
         own = chosen.thumbnail.name
-        return Shown(image, say("Your image {name}", name=name), upload=own)
+        return ImageChoice(image, say("Your image {name}", name=name), upload=own)
     st.session_state[_STANDS_IN] = chosen_upload() is not None or (
         arrived_with == origin and not recent_images()
     )
     return _shown_sample()
 
 
-def _shown_sample() -> Shown:
+def _shown_sample() -> ImageChoice:
     sample = chosen_sample()
-    return Shown(_decoded(sample.path), say(sample.alt), sample.path)
+    return ImageChoice(_decoded(sample.path), say(sample.alt), sample.path)
 
 
 @cache  # of the few samples that there are
@@ -181,3 +182,29 @@ def say_stand_in() -> None:
             ),
             icon=":material/no_photography:",
         )
+
+
+_OWN = mark("as trained")  # for every model, or a link would keep the size of the one before
+_SIZES = (64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 1024)
+
+
+def pick_input(model: Model) -> tuple[int | None, bool]:
+    """Return the input's side in pixels, None for the model's own, and whether to show it whole."""
+    if not isinstance(model.preprocess, Preprocess):
+        return None, False
+    sizes = {_OWN: None} | {
+        f"{size} px": size
+        for size in _SIZES
+        if model.min_size <= size <= settings().max_input and size != model.preprocess.crop
+    }
+    with st.expander(say("Input size and crop")):
+        label = say("Input size (trained on {crop} px)", crop=model.preprocess.crop)
+        size = linked_choice(st.selectbox, label, list(sizes), "size", first=_OWN) or _OWN
+        st.session_state["whole"] = word("whole") == "true"
+        whole = st.toggle(
+            say("Whole image"),
+            key="whole",
+            on_change=lambda: update_link(whole="true" if st.session_state["whole"] else None),
+            help=say("Models are trained on the centre of an image. This shows them all of it."),
+        )
+    return sizes[size], whole

@@ -1,18 +1,32 @@
 """Choose the model that is looked at, and where its weights come from."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import streamlit as st
 
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.explaining.patching.channel_mask import read_channel_mask
 from hookviz.language.saying import localised, say
 from hookviz.models import catalog, user_models
 from hookviz.models.catalog import find_source, source_of
 from hookviz.outputs.declaration import KINDS
 from hookviz.types import ModelSpec
 from hookviz.ui.link import update_link
-from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
-from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
+from hookviz.ui.serving import resources
+from hookviz.ui.sidebar.weights import pick_own_weights, remember_shown
+from hookviz.ui.state import (
+    ALL_FAMILIES,
+    ON_DISK,
+    SILENCED,
+    WEIGHTS,
+    ModelChoice,
+    linked_choice,
+    plain,
+    warn_about_link,
+)
+from hookviz.wording import numbers_listed
 
 
 def pick_model() -> ModelChoice:
@@ -157,3 +171,51 @@ def _millions(spec: ModelSpec) -> str:
     if spec.parameters >= 1e6:
         return localised(f"{spec.parameters / 1e6:,.1f} M")
     return f"{spec.parameters / 1e3:.0f} k"
+
+
+def keep_silent(
+    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
+) -> ModelChoice:
+    """Return the model with the channels silent that the link names, and say which.
+
+    Of a link that names no channels of this model a warning says so, once, and it is left aside.
+
+    Raises:
+        ModelError: there is no room for the model.
+    """
+    asked = st.query_params.get(SILENCED)
+    if not asked:
+        return choice
+    try:
+        mask = read_channel_mask(asked)
+        silent = replace(choice, mask=mask)
+        with resources.use_model(silent, while_loading):
+            pass  # it stays in memory for the page
+    except (SettingError, UnknownLayerError) as error:
+        st.warning(
+            plain(say("No channel is silenced: {error}", error=error)), icon=":material/link_off:"
+        )
+        update_link(**{SILENCED: None})
+        return choice
+    listed = numbers_listed(mask.channels).replace(",", ", ")
+    st.caption(
+        plain(
+            say(
+                "Silent: {silence} ({channels})",
+                silence=mask.words,
+                channels=listed if len(listed) < 60 else "…",
+            )
+        )
+    )
+    st.button(
+        say("Bring it back") if len(mask.channels) == 1 else say("Bring them back"),
+        icon=":material/volume_up:",
+        on_click=_bring_back,
+        help=say("Look at the network with all its channels"),
+        key="hv-bring-back",
+    )
+    return silent
+
+
+def _bring_back() -> None:
+    update_link(**{SILENCED: None})

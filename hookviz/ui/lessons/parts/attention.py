@@ -18,9 +18,8 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.types import TOKENS
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of
 from hookviz.ui.lessons.picks import (
     choose,
     pick,

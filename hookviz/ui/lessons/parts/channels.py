@@ -23,9 +23,8 @@ from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, corr
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.types import LayerInfo, Pixels
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of, show_on_photograph
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of, show_on_photograph
 from hookviz.ui.lessons.picks import (
     pick,
     picked,

@@ -23,10 +23,10 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import activation_of, capture_at, layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, ActivationKey, InputImage, LayerInfo
-from hookviz.ui.components.chart import chart
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.panels import chart
+from hookviz.ui.components.pictures import mosaic
+from hookviz.ui.lessons.figures import show_pictures
 from hookviz.ui.lessons.picks import pick_channel, picked_channel
-from hookviz.ui.lessons.picture_strip import show_pictures
 from hookviz.ui.state import plain
 
 MOST = "most"

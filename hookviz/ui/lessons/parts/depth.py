@@ -26,8 +26,8 @@ from hookviz.lessons.scores import chance
 from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.files import mount
-from hookviz.ui.explorer.atlas_choice import shown_atlas
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.explorer.atlases import shown_atlas
+from hookviz.ui.lessons.figures import grid_of
 from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_shown
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain

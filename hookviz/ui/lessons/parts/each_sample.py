@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
-from hookviz.ui.lessons.picture_strip import CHOICES, UNKNOWN, show_strip, verdicts
+from hookviz.ui.lessons.figures import CHOICES, UNKNOWN, show_strip, verdicts
 
 _SURE = 0.5
 

@@ -15,7 +15,7 @@ from hookviz.lessons.maps import Map
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.markup import data_url
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.figures import grid_of
 
 _LETTERS = "ABCDEF"
 _SIDE = 128  # cells of each map, at most

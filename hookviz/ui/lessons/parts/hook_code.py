@@ -35,10 +35,16 @@ from hookviz.lessons.scripts import (
     read_script,
     run_script,
 )
-from hookviz.ui.components.chart import chart
+from hookviz.ui.components.panels import chart
 from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.lessons.script_editor import edit, edited_run, is_edited, offer_to_edit
-from hookviz.ui.lessons.script_text import folded_html, script_html
+from hookviz.ui.lessons.script_editor import (
+    edit,
+    edited_run,
+    folded_html,
+    is_edited,
+    offer_to_edit,
+    script_html,
+)
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.serving.visitors import may_run_code
 from hookviz.ui.state import plain

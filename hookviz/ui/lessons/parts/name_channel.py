@@ -22,7 +22,7 @@ from hookviz.lessons.maps import maps_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.pictures import photograph
 from hookviz.models.bundled import BUNDLED
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.figures import grid_of
 from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import plain

@@ -28,8 +28,8 @@ from hookviz.lessons.scores import (
     scores_without_each,
 )
 from hookviz.types import ActivationKey, LayerInfo, Pixels
-from hookviz.ui.components.chart import chart
-from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.ui.components.panels import chart
+from hookviz.ui.lessons.figures import show_before_and_after
 from hookviz.ui.lessons.picks import choose
 from hookviz.ui.state import plain
 

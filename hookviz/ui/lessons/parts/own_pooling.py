@@ -13,8 +13,8 @@ import streamlit as st
 from hookviz.explaining.layers.poolings import Pooling, poolings
 from hookviz.language.saying import mark, say
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
-from hookviz.ui.components.map import show_map
-from hookviz.ui.lessons.maps import grid_of, number_table
+from hookviz.ui.components.pictures import show_map
+from hookviz.ui.lessons.figures import grid_of, number_table
 from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import number, times

@@ -20,8 +20,8 @@ from hookviz.lessons.layers import layer_of
 from hookviz.lessons.maps import STRONGEST, Map, channel_of, check_channel, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import ActivationKey
-from hookviz.ui.components.map import show_map
-from hookviz.ui.lessons.maps import grid_of, number_table
+from hookviz.ui.components.pictures import show_map
+from hookviz.ui.lessons.figures import grid_of, number_table
 from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown, slide
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times

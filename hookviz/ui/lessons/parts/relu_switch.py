@@ -14,9 +14,8 @@ from hookviz.language.saying import say, say_count
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores, chance, named_scores, own_scores
-from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.ui.lessons.figures import MIXED, show_before_and_after, show_strip, verdicts
 from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.lessons.picture_strip import MIXED, show_strip, verdicts
 from hookviz.ui.state import plain
 
 ON, OFF = _STATES = ("on", "off")

@@ -17,7 +17,7 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, LayerInfo
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.pictures import mosaic
 from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging

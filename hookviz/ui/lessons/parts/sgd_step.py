@@ -26,7 +26,7 @@ from hookviz.lessons.scores import Scores, named_scores, own_scores
 from hookviz.models.derived_models import with_tensors
 from hookviz.outputs.answer import Reading
 from hookviz.types import LayerInfo, Model, Pixels
-from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.ui.lessons.figures import show_before_and_after
 from hookviz.ui.lessons.parts.first_kernels import in_colour, kernel_sheet
 from hookviz.ui.lessons.picks import choose, remember_shown
 from hookviz.ui.state import plain

@@ -24,8 +24,8 @@ from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.models.derived_models import untrained
 from hookviz.types import Activation, LayerInfo
-from hookviz.ui.components.chart import chart
-from hookviz.ui.components.mosaic import mosaic
+from hookviz.ui.components.panels import chart
+from hookviz.ui.components.pictures import mosaic
 from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain

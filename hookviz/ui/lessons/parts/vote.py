@@ -26,11 +26,10 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choic
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores, chance, named_scores, ratio
 from hookviz.types import Pixels
-from hookviz.ui.components.chart import chart
 from hookviz.ui.components.files import mount
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.panels import chart
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of
 from hookviz.ui.lessons.picks import (
     choose,
     pick,

@@ -29,9 +29,8 @@ from hookviz.lessons.scores import (
     scores_without,
 )
 from hookviz.types import LayerInfo, ModelInput, Pixels
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.class_bars import show_before_and_after
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.pictures import mosaic
+from hookviz.ui.lessons.figures import grid_of, show_before_and_after
 from hookviz.ui.lessons.picks import (
     choose,
     pick,

@@ -1,8 +1,8 @@
 import torch
 
 from hookviz.capturing.inputs import prepare
+from hookviz.ui.lessons.figures import UNKNOWN, chosen_samples
 from hookviz.ui.lessons.parts.each_sample import PART
-from hookviz.ui.lessons.picture_strip import UNKNOWN, chosen_samples
 from tests.ui.lessons.parts.scenes import star, with_defaults
 
 

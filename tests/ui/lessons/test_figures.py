@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from hookviz.capturing.inputs import prepare
-from hookviz.ui.lessons.picture_strip import MIXED, UNKNOWN, chosen_samples, verdicts
+from hookviz.ui.lessons.figures import MIXED, UNKNOWN, chosen_samples, verdicts
 from tests.ui.lessons.parts.scenes import cat, star
 
 
