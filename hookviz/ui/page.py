@@ -59,8 +59,8 @@ from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import pick_image, pick_input, say_stand_in
-from hookviz.ui.sidebar.model_choice import keep_silent, pick_model
-from hookviz.ui.sidebar.weights import may_load, shown_instead, wait_for_weights
+from hookviz.ui.sidebar.model_choice import pick_model, silence_channels
+from hookviz.ui.sidebar.weights import may_load, wait_for_weights, weights_instead
 from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import colours, head
 
@@ -161,7 +161,7 @@ def _show_model(image_choice: ImageChoice, choice: ModelChoice, lesson: Lesson |
     """Load the model, and draw with it; it is in use until the page is drawn."""
     loading = partial(st.spinner, say("Loading {model}…", model=choice.spec.title))
     with st.sidebar:
-        choice = keep_silent(choice, loading)
+        choice = silence_channels(choice, loading)
     with resources.use_model(choice, loading) as model:
         if lesson is not None:
             _show_lesson(lesson, image_choice, choice, model)
@@ -219,7 +219,7 @@ def _show_summary(scene: ExplorerScene, capture: Capture, model: Model) -> None:
     """Draw the input and the classes; a class leads to the lens that shows its evidence."""
     count = 0 if capture.logits is None else len(capture.logits)
     lens_link = class_links(capture.categories, count)
-    show_summary(capture, model, scene.image_choice, lens_link, instead=shown_instead())
+    show_summary(capture, model, scene.image_choice, lens_link, instead=weights_instead())
 
 
 def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:

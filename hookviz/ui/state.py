@@ -100,10 +100,16 @@ def chosen_sample() -> Sample:
     )
 
 
+@cache  # all samples take a few megabytes
+def sample_image(sample: Sample) -> InputImage:
+    """Read a sample, once."""
+    return reading.read(sample.path)
+
+
 @cache
 def sample_names() -> Mapping[str, str]:
     """Return the names of the samples, by the digests of their pixels."""
-    return {reading.read(each.path).digest: each.name for each in samples()}
+    return {sample_image(each).digest: each.name for each in samples()}
 
 
 def choose_sample(name: str) -> None:

@@ -1,4 +1,4 @@
-"""Show one map, large: exact values under the pointer, and a click looks at a cell."""
+"""Show pictures to pick from: a map's cell, a grid's channel, an image of a row."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +25,16 @@ def show_map(
     *,
     key: str = "map",
 ) -> None:
-    """Show a channel's values ``(H, W)`` in the grid's colours; `on_pick` gets the cell chosen."""
+    """Show a map ``(H, W)`` in the grid's colours, with the value under the pointer.
+
+    Args:
+        grid: the grid, whose colours and limits apply.
+        channel: of the map in the grid.
+        values: of the map.
+        cell: the marked cell.
+        on_pick: gets the cell at a click.
+        key: of the component in Streamlit's state.
+    """
 
     def picked(sent: object) -> None:
         match sent:
@@ -44,17 +53,17 @@ def mosaic(
     height: int,
     chosen: int | None = None,
 ) -> None:
-    """Show a grid, to hover over its tiles and pick their channels.
+    """Show a grid, whose tiles have values under the pointer and can be picked.
 
-    Each pick counts, however quickly the next one follows.
+    Every pick is received, however quickly the next one follows.
 
     Args:
         grid: the channels.
-        alt: what they are, for who can't see them.
-        on_pick: gets the channel that a person picks up, and the cell where it was by pointer.
+        alt: description for screen readers.
+        on_pick: gets the picked channel, and the cell under the pointer if any.
         key: of the component in Streamlit's state.
-        height: pixels that the tiles may take.
-        chosen: the channel that is framed, if any.
+        height: pixels of the tiles, at most.
+        chosen: the channel in a frame, if any.
     """
 
     def picked(sent: object) -> None:
@@ -68,18 +77,18 @@ def mosaic(
     mount("mosaic", key, facts, grid.sprite, picked=each_once(key, picked))
 
 
-_SIDE = 96  # pixels, twice what a thumbnail takes on the screen
+_THUMBNAIL_PX = 96  # twice the size on the screen
 _QUALITY = 85
 
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """An image to choose.
+    """An image of a gallery.
 
     Attributes:
-        name: which one it is, for the program.
-        title: which one it is, for people.
-        picture: what it looks like, as by `thumbnail`.
+        name: for the program.
+        title: for people.
+        picture: the URL of `thumbnail`.
     """
 
     name: str
@@ -88,8 +97,8 @@ class Thumbnail:
 
 
 def thumbnail(picture: Pixels) -> str:
-    """Return the middle square of a picture, RGB uint8 ``(H, W, 3)``, small, as a data URL."""
-    return data_url(encode_jpeg(middle_square(picture, _SIDE), quality=_QUALITY), "jpeg")
+    """Return the central square of a picture, RGB uint8 ``(H, W, 3)``, small, as a data URL."""
+    return data_url(encode_jpeg(middle_square(picture, _THUMBNAIL_PX), quality=_QUALITY), "jpeg")
 
 
 def gallery(
@@ -99,14 +108,14 @@ def gallery(
     chosen: str | None,
     on_pick: Callable[[str], None],
 ) -> None:
-    """Show the thumbnails; `on_pick` gets the name of the one that a person chooses.
+    """Show thumbnails in a row.
 
     Args:
         key: of the component in Streamlit's state.
-        label: what the group is called to those who do not see it.
-        thumbnails: in the order in which they stand.
-        chosen: the name of the one that is marked, if any.
-        on_pick: called before the next run of the page.
+        label: name of the group for screen readers.
+        thumbnails: in their order.
+        chosen: name of the marked one, if any.
+        on_pick: gets the name of the picked one, before the next run of the page.
     """
 
     def picked(name: object) -> None:

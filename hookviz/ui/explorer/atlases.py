@@ -1,4 +1,8 @@
-"""Choose the atlas that is shown of a model: the session's own, or one that everybody sees."""
+"""Choose a model's atlas, the session's own or the shared one, and make one of uploaded images.
+
+The choice is a dialog. While an atlas is made, a line over the explorer shows its progress and is
+drawn again each second.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,89 +25,82 @@ from hookviz.ui.state import ModelChoice, plain
 from hookviz.ui.streamlit_internals import forget_upload, uploaded_bytes
 from hookviz.wording import number, time_left
 
-# Keys of session_state that no widget has can't be set from outside.
-_OTHERS, _FILES = "_others-atlas", "_own-atlas-files"
-_SHARE = 2  # an atlas takes at most one half of what a session keeps
+# No widget has these keys, so no link can set them.
+_SHOWS_OTHER, _FILES, _OPEN = "_others-atlas", "_own-atlas-files", "_choose-atlas"
+_SHARE = 2  # an atlas may fill half of the session's cache
+_EVERY_S = 1.0
+_UPLOADER = "own-atlas-files"
+_MOST_NAMED = 8  # images that were left out
 
 File = tuple[str, str]
-"""What an uploaded file is called, and Streamlit's name for it."""
+"""Name of an uploaded file, and Streamlit's name for it."""
 
 
 @st.cache_resource(scope="session", on_release=SessionAtlases.end, show_spinner=False)
 def session_atlases() -> SessionAtlases:
     """Return the atlases of this session, which end with it."""
-    most = settings().session_mb * MEGABYTE // _SHARE
-    return SessionAtlases(session(), resources.session_cache(), most)
+    byte_limit = settings().session_mb * MEGABYTE // _SHARE
+    return SessionAtlases(session(), resources.session_cache(), byte_limit)
 
 
-def own_atlas(model: Model) -> Atlas | None:
-    """Return the atlas that this session made of a model, if it is there."""
+def _own_atlas(model: Model) -> Atlas | None:
+    """Return the atlas that this session made of a model, if any."""
     atlas = session_atlases().atlas(model.digest)
     return atlas if atlas is not None and atlas.belongs_to(model) else None
 
 
-def shown_atlas(model: Model) -> Atlas | None:
+def chosen_atlas(model: Model) -> Atlas | None:
     """Return the session's own atlas of a model unless the other was chosen; None without any."""
-    own = own_atlas(model) if is_own_shown() else None
+    own = None if st.session_state.get(_SHOWS_OTHER) else _own_atlas(model)
     return own or atlas_of(model)
 
 
 def atlas_words(model: Model) -> str:
-    """Return among which images a model's atlas looks; empty without one."""
-    atlas = shown_atlas(model)
+    """Return the number of images in a model's atlas, in words; empty without an atlas."""
+    atlas = chosen_atlas(model)
     if atlas is None:
         return ""
     count = atlas.counts["tallied"]
-    if atlas is own_atlas(model):
+    if atlas is _own_atlas(model):
         return say("among your {count:,} images", count=count)
     return say("among {count:,} images", count=count)
 
 
-def is_own_shown() -> bool:
-    """Return whether the session's own atlas is shown where there is one."""
-    return not st.session_state.get(_OTHERS)
-
-
-def show_own(own: bool) -> None:
-    """Show the session's own atlas from now on, or the other one."""
-    st.session_state[_OTHERS] = not own
-
-
-def make_own(
+def _make(
     use_model: Callable[[], AbstractContextManager[Model]], digest: str, files: Sequence[File]
 ) -> None:
-    """Begin an atlas of uploaded files, of the model of that digest; lost files are left out."""
-    listed = [(name, file, uploaded_bytes(file)) for name, file in files]
-    available = [(name, file, data) for name, file, data in listed if data is not None]
+    """Start an atlas of uploaded files for the model of a digest; lost files are left out."""
+    uploads = [(name, file, uploaded_bytes(file)) for name, file in files]
+    available = [(name, file, data) for name, file, data in uploads if data is not None]
     if not available:
         st.toast(say("These files are not here any more: upload them again."), duration="long")
         return
     names = session_atlases().make(use_model, digest, [(name, data) for name, _, data in available])
     numbers = {name: file for name, (_, file, _) in zip(names, available, strict=False)}
     st.session_state[_FILES] = {**_files(), digest: numbers}
-    show_own(True)
+    st.session_state[_SHOWS_OTHER] = False
 
 
-def drop_own(digest: str) -> None:
-    """Forget the session's atlas of a model, and the files that no other one is of."""
+def _drop(digest: str) -> None:
+    """Delete the session's atlas of a model, and the files that only this atlas uses."""
     session_atlases().drop(digest)
     files = dict(_files())
-    gone = files.pop(digest, {})
+    dropped = files.pop(digest, {})
     st.session_state[_FILES] = files
-    kept = {file for numbers in files.values() for file in numbers.values()}
-    for file in set(gone.values()) - kept:
+    in_use = {file for numbers in files.values() for file in numbers.values()}
+    for file in set(dropped.values()) - in_use:
         forget_upload(file)
 
 
-def files_before(digest: str) -> list[File]:
-    """Return the files of the atlas of the model of that digest, else of the one begun last."""
+def _files_before(digest: str) -> list[File]:
+    """Return the files of a model's atlas, or of the atlas that was started last."""
     files_of_all = _files()
     last = [*files_of_all.values()][-1] if files_of_all else {}
     return list(files_of_all.get(digest, last).items())
 
 
 def own_file(digest: str, image: AtlasImage) -> bytes | None:
-    """Return the bytes of an image in the session's atlas of that model, if they are there."""
+    """Return the bytes of an image in the session's atlas of a model, if they are here."""
     file = _files().get(digest, {}).get(image.name)
     return None if file is None else uploaded_bytes(file)
 
@@ -114,23 +111,17 @@ def _files() -> Mapping[str, Mapping[str, str]]:
     return files
 
 
-_EVERY = 1.0  # seconds
-_UPLOADER = "own-atlas-files"
-_OPEN = "_choose-atlas"  # a key of session_state that no widget has can't be set from outside
-_MOST_NAMED = 8  # images that were left out
-
-
 @dataclass(frozen=True, slots=True)
 class _Atlases:
-    """The atlases there are of a network, without the model: Streamlit keeps it.
+    """The atlases of a network; it holds no model, since Streamlit keeps it.
 
     Attributes:
         choice: the network.
-        digest: of it.
-        own: how many images the session's atlas has; None where there is none.
-        others: how many the other one has; None where there is none.
-        shows_own: whether the session's is shown.
-        left_out: why images are not in the session's, by their names.
+        digest: of the network.
+        own: number of images in the session's atlas; None without one.
+        others: number of images in the shared atlas; None without one.
+        shows_own: whether the session's is chosen.
+        left_out: the reason for each image that the session's atlas lacks, by name.
     """
 
     choice: ModelChoice = field(repr=False)
@@ -142,45 +133,46 @@ class _Atlases:
 
 
 def open_atlases() -> None:
-    """Have the next run of the page open the choice, in a callback."""
+    """Open the choice in the next run of the page; for a callback."""
     st.session_state[_OPEN] = True
 
 
 def show_atlases(model: Model, choice: ModelChoice) -> None:
-    """Show how far an atlas of one's own is, and the choice of atlases where it was asked for."""
-    own, others = own_atlas(model), atlas_of(model)
+    """Show the progress of the session's atlas, and the choice of atlases if it was opened."""
+    own, others = _own_atlas(model), atlas_of(model)
     atlases = _Atlases(
         choice,
         model.digest,
         None if own is None else own.counts["tallied"],
         None if others is None else others.counts["tallied"],
-        own is not None and shown_atlas(model) is own,
+        own is not None and chosen_atlas(model) is own,
         {} if own is None else dict(own.left_out),
     )
     state = _state(model.digest)
     if session_atlases().making is not None:
-        st.fragment(_show_line, run_every=_EVERY if state.running else None)(atlases, state)
+        st.fragment(_show_line, run_every=_EVERY_S if state.running else None)(atlases, state)
     if st.session_state.pop(_OPEN, False):
         st.dialog(say("Among which images"))(_choose)(atlases, state)
 
 
 class _AtlasState(NamedTuple):
-    """State of the session's atlas; where it changes, more of the page than the line does."""
+    """State of the session's atlas, whose change runs the page."""
 
     running: bool
-    is_there: bool
-    shows_own: bool
+    exists: bool
+    shows_other: bool
 
 
 def _state(digest: str) -> _AtlasState:
     atlases = session_atlases()
     making = atlases.making
     running = making is not None and making.running
-    return _AtlasState(running, atlases.atlas(digest) is not None, is_own_shown())
+    has_atlas = atlases.atlas(digest) is not None
+    return _AtlasState(running, has_atlas, bool(st.session_state.get(_SHOWS_OTHER)))
 
 
 def _show_line(atlases: _Atlases, before: _AtlasState) -> None:
-    """Draw the line of an atlas that is made; `before` is the state in which it was drawn first."""
+    """Draw the line of an atlas in the making; `before` is the state when the page ran."""
     making = session_atlases().making
     if _state(atlases.digest) != before or making is None:
         st.rerun()
@@ -191,15 +183,8 @@ def _show_line(atlases: _Atlases, before: _AtlasState) -> None:
             _show_ended(atlases, making)
 
 
-def _choose(atlases: _Atlases, before: _AtlasState) -> None:
-    """Draw the choice; `before` is the state in which the page opened it."""
-    if _state(atlases.digest) != before:
-        st.rerun()
-    _fill(atlases)
-
-
 def _show_running(making: BuildStatus) -> None:
-    """Show how far the atlas is, and a button to stop it."""
+    """Show the progress of the atlas, and a button that stops it."""
     st.caption(say("**Your atlas** {progress}", progress=_progress(making)), width="stretch")
     st.button(
         say("Stop"),
@@ -210,11 +195,13 @@ def _show_running(making: BuildStatus) -> None:
     )
 
 
-def _fill(atlases: _Atlases) -> None:
-    """Show which atlas is shown, and an uploader for another one."""
+def _choose(atlases: _Atlases, before: _AtlasState) -> None:
+    """Draw the choice and an uploader for a new atlas; `before` is the state when the page ran."""
+    if _state(atlases.digest) != before:
+        st.rerun()
     if atlases.own is not None:
         _show_own(atlases)
-    offer = st.container()  # over the files, which can be many
+    above_files = st.container()  # the files can be many
     files = st.file_uploader(
         say("An atlas of your own images"),
         resources.IMAGE_TYPES,
@@ -224,9 +211,9 @@ def _fill(atlases: _Atlases) -> None:
         help=say("For each channel those that excite it most, of up to {limit} images", limit=MOST),
     )
     if files:
-        listed = [(file.name, file.file_id) for file in files[:MOST]]
-        with offer:
-            _offer(say("Make it of {images}", images=_images(len(listed))), atlases, listed)
+        used = [(file.name, file.file_id) for file in files[:MOST]]
+        with above_files:
+            _offer(say("Make it of {images}", images=_images(len(used))), atlases, used)
             if len(files) > MOST:
                 st.caption(
                     say(
@@ -236,21 +223,18 @@ def _fill(atlases: _Atlases) -> None:
                     )
                 )
         return
-    before = files_before(atlases.digest)
-    if before and atlases.own is None:
-        with offer:
-            _offer(
-                say("Make it of the {images} from before", images=_images(len(before))),
-                atlases,
-                before,
-            )
+    files_before = _files_before(atlases.digest)
+    if files_before and atlases.own is None:
+        label = say("Make it of the {images} from before", images=_images(len(files_before)))
+        with above_files:
+            _offer(label, atlases, files_before)
     st.caption(say("They stay in this session and go with it."))
 
 
 def _offer(label: str, atlases: _Atlases, files: list[File]) -> None:
     st.button(
         label,
-        on_click=make_own,
+        on_click=_make,
         args=(partial(resources.use_model, atlases.choice), atlases.digest, files),
         key="hv-make-atlas",
         type="primary",
@@ -258,7 +242,7 @@ def _offer(label: str, atlases: _Atlases, files: list[File]) -> None:
 
 
 def _show_own(atlases: _Atlases) -> None:
-    """Show which of two atlases is shown, and which images are not in the session's own."""
+    """Show the choice between two atlases, and the images that the session's own lacks."""
     assert atlases.own is not None
     if atlases.others is not None:
         own, others = (
@@ -271,39 +255,36 @@ def _show_own(atlases: _Atlases) -> None:
             default=own if atlases.shows_own else others,
             required=True,
             key="own-or-others",
-            on_change=lambda: show_own(st.session_state["own-or-others"] == own),
+            on_change=lambda: st.session_state.update(
+                {_SHOWS_OTHER: st.session_state["own-or-others"] != own}
+            ),
         )
     for name, reason in list(atlases.left_out.items())[:_MOST_NAMED]:
-        said = reason if name in reason else f"{name}: {reason}"
-        st.caption(plain(say("Left out: {reason}", reason=said)))
-    if len(atlases.left_out) > _MOST_NAMED:
-        st.caption(
-            say(
-                "And {count} more were left out.",
-                count=len(atlases.left_out) - _MOST_NAMED,
-            )
-        )
-    st.button(say("Drop it"), on_click=drop_own, args=(atlases.digest,), key="hv-drop-atlas")
+        text = reason if name in reason else f"{name}: {reason}"
+        st.caption(plain(say("Left out: {reason}", reason=text)))
+    further = len(atlases.left_out) - _MOST_NAMED
+    if further > 0:
+        st.caption(say("And {count} more were left out.", count=further))
+    st.button(say("Drop it"), on_click=_drop, args=(atlases.digest,), key="hv-drop-atlas")
 
 
 def _show_ended(atlases: _Atlases, making: BuildStatus) -> None:
-    """Say why the making ended, or where it was stopped, with a button to go on."""
+    """Show why the atlas failed, or where it was stopped, with a button to go on."""
     st.caption(
         plain(making.fault)
         if making.fault
         else say("Stopped: {progress}.", progress=_progress(making))
     )
     with st.container(horizontal=True):
-        before = files_before(atlases.digest)
         if not making.fault:
             st.button(say("Go on"), on_click=session_atlases().go_on, key="hv-go-on-atlas")
-        elif before:
-            _offer(say("Make it again"), atlases, before)
-        st.button(say("Drop it"), on_click=drop_own, args=(making.digest,), key="hv-drop-atlas")
+        elif files := _files_before(atlases.digest):
+            _offer(say("Make it again"), atlases, files)
+        st.button(say("Drop it"), on_click=_drop, args=(making.digest,), key="hv-drop-atlas")
 
 
 def _progress(making: BuildStatus) -> str:
-    """Return how far the atlas is, how fast it goes and how long it takes, in words."""
+    """Return the progress of the atlas, its speed and the time left, in words."""
     progress, rate = making.progress, making.per_second
     what = say("patches of ") if progress.cutting else ""
     speed = say("{rate} a second", rate=number(rate)) if rate else ""

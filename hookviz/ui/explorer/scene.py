@@ -16,7 +16,7 @@ from hookviz.language.saying import say
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.serving.turns import WatchedRun
 from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress
-from hookviz.ui.explorer.atlases import atlas_words, shown_atlas
+from hookviz.ui.explorer.atlases import atlas_words, chosen_atlas
 from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
 from hookviz.ui.link import words
 from hookviz.ui.serving import resources
@@ -80,7 +80,7 @@ class ExplorerScene:
             shared=self.shared,
             colours=colours(),
             pinned=pinned_scene() if is_compared else None,
-            atlas=shown_atlas(model),
+            atlas=chosen_atlas(model),
             atlas_words=atlas_words(model),
             image_names=sample_names(),
             offered=offered,

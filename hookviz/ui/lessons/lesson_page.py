@@ -28,7 +28,7 @@ from hookviz.ui.components.files import mount
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.live_part import SceneChoices, facts_of, show_live
-from hookviz.ui.lessons.picks import remembered_shown
+from hookviz.ui.lessons.picks import remembered_options
 from hookviz.ui.menu import File, Menu, offer_files, show_menus
 from hookviz.ui.state import plain
 
@@ -191,7 +191,7 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
     line = st.empty()  # on every run, or the lesson would be mounted anew where facts are computed
     asked = facts_of(step, scene, line=line)
     keys = [f"{lesson.slug}-{number}-{position}" for position in range(len(step.blocks))]
-    shown = {position: remembered_shown(key) for position, key in enumerate(keys)}
+    shown = {position: remembered_options(key) for position, key in enumerate(keys)}
     facts = facts_of(step, scene, shown, line) if any(shown.values()) else asked
     blocks = _until_unanswered(lesson, step)
     with st.container(key="hv-lesson"):

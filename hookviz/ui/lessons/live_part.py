@@ -19,7 +19,7 @@ from hookviz.lessons.lesson import Live, Step
 from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options
 from hookviz.ui.lessons.catalog import part_module
 from hookviz.ui.lessons.choosing import open_in_explorer
-from hookviz.ui.lessons.picks import remembered_link, remembered_shown
+from hookviz.ui.lessons.picks import remembered_link, remembered_options
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import ImageChoice, ModelChoice, plain
@@ -132,5 +132,5 @@ def _alone(choices: SceneChoices, live: Live, key: str, told: Options) -> None:
             show(scene, live.options, key)
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/info:")
-    if remembered_shown(key) != told:
+    if remembered_options(key) != told:
         st.rerun()

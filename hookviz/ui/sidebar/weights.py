@@ -1,4 +1,7 @@
-"""Take weights of one's own with class names; where they are broken, the model before stays."""
+"""Get weights: upload the session's own, or download pretrained ones.
+
+While uploaded weights can't be used, the model before stays on the page.
+"""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,15 +16,17 @@ from hookviz.ui.serving import resources
 from hookviz.ui.state import ALL_FAMILIES, ModelChoice, choose, plain
 from hookviz.ui.streamlit_internals import session_id
 
-# Keys of session_state that no widget has can't be set from outside.
+# No widget has these keys, so no link can set them.
 _LAST = "_last-weights"
-_BEFORE = "_model-before"
+_WORKING = "_model-before"
+_EVERY_S = 0.5  # between two looks at a download's progress
+_MOST_OFFERS = 3  # other models with downloaded weights
 
 
 def pick_own_weights(spec: ModelSpec) -> ModelChoice:
-    """Return the model with uploaded weights; until they work, as it was shown before.
+    """Return the model with uploaded weights, or until they work as it was before.
 
-    What can't be read is refused where it was given, and looked at once.
+    Broken weights are refused beside their uploader, and read once.
 
     Raises:
         ModelError: there is no room for the model.
@@ -34,7 +39,7 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
             "A safetensors file, or a state dict saved by torch.save. Nothing in it is executed."
         ),
     )
-    said = st.container()  # between the two, and so beside either
+    result = st.container()  # between the two uploaders
     labels = st.file_uploader(
         say("Class names, if they are your own"),
         ("txt", "json"),
@@ -51,21 +56,21 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
     choice = ModelChoice(spec, "yours", checkpoint, labels)
     if checkpoint is None:
         st.session_state.pop(_LAST, None)
-        return _before(choice, said)
+        return _before(choice, result)
     files = spec.name, checkpoint.file_id, labels and labels.file_id
-    last, complaint, count = st.session_state.get(_LAST, (None, "", 0))
+    last, error_text, count = st.session_state.get(_LAST, (None, "", 0))
     if last != files:
-        complaint = ""
+        error_text = ""
         try:
             with st.spinner(say("Reading the weights…")), resources.use_model(choice) as model:
-                count = len(model.network.state_dict())  # all of them, or they are refused
+                count = len(model.network.state_dict())  # loaded all, or they are refused
         except WeightsError as error:
-            complaint = str(error)
-        st.session_state[_LAST] = files, complaint, count
-    if complaint:
-        said.error(plain(complaint), icon=":material/error:")
-        return _before(choice, said)
-    said.caption(
+            error_text = str(error)
+        st.session_state[_LAST] = files, error_text, count
+    if error_text:
+        result.error(plain(error_text), icon=":material/error:")
+        return _before(choice, result)
+    result.caption(
         plain(
             say(
                 "All {count:,} tensors of {model} were loaded from {name}.",
@@ -75,53 +80,48 @@ def pick_own_weights(spec: ModelSpec) -> ModelChoice:
             )
         )
     )
-    remember_shown(choice)
+    remember_working(choice)
     return choice
 
 
-def remember_shown(choice: ModelChoice) -> None:
-    """Keep what is shown now, to go on with where weights that come next are broken."""
-    st.session_state[_BEFORE] = choice
+def remember_working(choice: ModelChoice) -> None:
+    """Remember the model, for use while the next uploaded weights can't be used."""
+    st.session_state[_WORKING] = choice
 
 
-def shown_instead() -> str:
-    """Return which weights are shown in place of refused ones; empty where none were refused."""
-    _, complaint, _ = st.session_state.get(_LAST, (None, "", 0))
-    is_of_own = st.query_params.get("weights") == "yours"
-    return _in_words(st.session_state[_BEFORE]) if complaint and is_of_own else ""
+def weights_instead() -> str:
+    """Return the weights in use in place of refused ones; empty if none were refused."""
+    _, error_text, _ = st.session_state.get(_LAST, (None, "", 0))
+    are_uploaded = st.query_params.get("weights") == "yours"
+    return _weights_words(st.session_state[_WORKING]) if error_text and are_uploaded else ""
 
 
-def _before(choice: ModelChoice, said: DeltaGenerator) -> ModelChoice:
-    """Return what was shown of this architecture before, and say so; else the bare choice."""
-    before: ModelChoice | None = st.session_state.get(_BEFORE)
+def _before(choice: ModelChoice, result: DeltaGenerator) -> ModelChoice:
+    """Return the last working weights of this architecture, or the choice without weights."""
+    before: ModelChoice | None = st.session_state.get(_WORKING)
     if before is None or before.spec.name != choice.spec.name:
         return ModelChoice(choice.spec, "yours")
-    said.caption(
+    result.caption(
         say(
             "Shown until then: {model} with {weights}.",
             model=choice.spec.title,
-            weights=_in_words(before),
+            weights=_weights_words(before),
         )
     )
     return before
 
 
-def _in_words(choice: ModelChoice) -> str:
-    """Return what to call the weights that are shown in place of others."""
+def _weights_words(choice: ModelChoice) -> str:
     if choice.checkpoint is not None:
         return say("your last weights")
     return say("{weights} weights", weights=say(choice.weights))
 
 
-_LOOK = 0.5  # seconds between two looks at how far a download is
-_MOST_OFFERS = 3  # other models whose weights are here
-
-
 def wait_for_weights(spec: ModelSpec) -> None:
-    """Offer the download of a model's weights; once they are here, draw the page again.
+    """Offer the download of a model's weights, and run the page again once they are here.
 
-    Nothing is downloaded before somebody asks for it, nor again after it failed or was cancelled.
-    The rest of the page stays in use meanwhile.
+    A download starts at a click alone, also after it failed or was cancelled. The rest of the page
+    stays in use meanwhile.
     """
     own = _session_downloads()
     if spec.name not in own:
@@ -137,7 +137,7 @@ def wait_for_weights(spec: ModelSpec) -> None:
 
 
 def may_load(spec: ModelSpec) -> bool:
-    """Return whether a model may be loaded whose weights timm may download; ask where not yet."""
+    """Return whether timm may download a model's weights; show a button until it may."""
     allowed: set[str] = st.session_state.setdefault("_allowed-downloads", set())
     if spec.name in allowed:
         return True
@@ -155,16 +155,16 @@ def may_load(spec: ModelSpec) -> bool:
 
 
 def _session_downloads() -> dict[str, downloads.Download | None]:
-    """Return the session's downloads by model; None for one that was cancelled here."""
+    """Return the session's downloads by model; None for a cancelled one."""
     own: dict[str, downloads.Download | None] = st.session_state.setdefault("downloads", {})
     return own
 
 
-@st.fragment(run_every=_LOOK)
+@st.fragment(run_every=_EVERY_S)
 def _watch(spec: ModelSpec, download: downloads.Download) -> None:
     if download.finished:
         if download.error is None:
-            _forget(spec.name)  # should the file vanish again, it is downloaded again
+            _session_downloads().pop(spec.name, None)  # a lost file is downloaded again
         st.rerun()
     download.watch(session_id())
     progress = download.progress
@@ -191,7 +191,7 @@ def _begin(spec: ModelSpec) -> None:
 
 
 def _offer(spec: ModelSpec, why: str = "") -> None:
-    """Say that the weights are not here, why if it was tried, and offer what works now."""
+    """Offer the download, or show why it ended, with the models and weights that are here."""
     size = say("{megabytes:,.0f} MB", megabytes=spec.download_bytes / 1e6)
     text = say(
         "The pretrained weights of {model} ({size}) are not on this machine. {reason}",
@@ -220,7 +220,8 @@ def _offer(spec: ModelSpec, why: str = "") -> None:
             on_click=choose,
             kwargs={"weights": "random"},
         )
-        for other in _on_disk():
+        on_disk = [spec for spec in catalog.described_models() if spec.on_disk]
+        for other in on_disk[: 1 + _MOST_OFFERS]:
             st.button(
                 other.title,
                 icon=":material/grid_view:",
@@ -233,11 +234,3 @@ def _offer(spec: ModelSpec, why: str = "") -> None:
             on_click=choose,
             kwargs={"weights": "yours"},
         )
-
-
-def _forget(name: str) -> None:
-    _session_downloads().pop(name, None)
-
-
-def _on_disk() -> list[ModelSpec]:
-    return [spec for spec in catalog.described_models() if spec.on_disk][: 1 + _MOST_OFFERS]

@@ -10,12 +10,12 @@ from PIL import Image, ImageDraw
 
 import hookviz
 from hookviz.serving.short_links import short_links
+from hookviz.ui.link import qr_code
 from hookviz.ui.presenting.presenter import (
     LONGEST_TITLE,
     MOST_SLIDES,
     Slide,
     link_for,
-    link_into_class,
     read_slides,
 )
 
@@ -61,10 +61,8 @@ def test_a_short_link_is_the_link_itself_and_a_long_one_has_a_code_beside_the_pa
     assert short_links().query_of(code) == urlencode(LONG)
     assert decoded(made.picture) == made.link
     assert link_for(BASE, LONG, "ann") == made
-    into_class = link_into_class("https://hookviz.example.org/lab/?follow=ABCDEF")
-    assert into_class.link == "https://hookviz.example.org/lab/?follow=ABCDEF"
-    assert decoded(into_class.picture) == into_class.link
-    assert not into_class.is_code
+    into_class = "https://hookviz.example.org/lab/?follow=ABCDEF"
+    assert decoded(qr_code(into_class)) == into_class
 
 
 GOOD = {"title": "Edges", "query": "model=ShapesNet&layer=conv1"}

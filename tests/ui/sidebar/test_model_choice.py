@@ -64,12 +64,12 @@ def _silent() -> None:
 
     from hookviz.models import catalog  # noqa: PLC0415
     from hookviz.ui.link import settle_query  # noqa: PLC0415
-    from hookviz.ui.sidebar.model_choice import keep_silent  # noqa: PLC0415
+    from hookviz.ui.sidebar.model_choice import silence_channels  # noqa: PLC0415
     from hookviz.ui.state import ModelChoice  # noqa: PLC0415
 
     settle_query()
     choice = ModelChoice(catalog.find_model("shapesnet"), "pretrained")
-    st.text(f"silent {keep_silent(choice, nullcontext).mask}")
+    st.text(f"silent {silence_channels(choice, nullcontext).mask}")
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from hookviz.ui.lessons.picks import (
     picked_cell,
     picked_channel,
     remember_link,
-    remember_shown,
+    remember_options,
 )
 from hookviz.ui.state import Cell
 from hookviz.wording import times
@@ -275,7 +275,7 @@ def _show_hunt(
 
     hunt = hunted()
     last = hunt.best if hunt.given_up else next(reversed(hunt.tries), None)
-    remember_shown(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
+    remember_options(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
     remember_link(key, {"layer": layer.name} | ({} if last is None else {"channel": str(last)}))
 
     def keep(now: Hunt) -> None:

@@ -26,9 +26,9 @@ from hookviz.lessons.scores import chance
 from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.files import mount
-from hookviz.ui.explorer.atlases import shown_atlas
+from hookviz.ui.explorer.atlases import chosen_atlas
 from hookviz.ui.lessons.figures import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_shown
+from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_options
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import times
@@ -292,7 +292,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         pick(key, "cell", cell)
 
     start = {AT: names[first], CHANNEL: str(shown[first].channels[0])}
-    remember_shown(key, {AT: names[at], CHANNEL: str(channel)}, start)
+    remember_options(key, {AT: names[at], CHANNEL: str(channel)}, start)
     remember_link(
         key,
         {
@@ -380,7 +380,7 @@ def _edges(scene: LessonScene, level: Level) -> list[list[float]]:
 
 def _show_excitations(model: Model, name: str, channel: int) -> None:
     """Show what excites the channel most among the images of the model's atlas, if it has one."""
-    atlas = shown_atlas(model)
+    atlas = chosen_atlas(model)
     if atlas is None or name not in atlas.layers:
         return
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
-from hookviz.ui.lessons.figures import CHOICES, UNKNOWN, show_strip, verdicts
+from hookviz.ui.lessons.figures import CHOICES, UNKNOWN, show_verdicts, verdicts
 
 _SURE = 0.5
 
@@ -35,4 +35,4 @@ PART = Part(
 
 def show(scene: LessonScene, options: Options, _key: str) -> None:
     """Draw them side by side."""
-    show_strip(verdicts(scene, options["pictures"]))
+    show_verdicts(verdicts(scene, options["pictures"]))

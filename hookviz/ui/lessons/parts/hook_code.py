@@ -36,7 +36,7 @@ from hookviz.lessons.scripts import (
     run_script,
 )
 from hookviz.ui.components.panels import chart
-from hookviz.ui.lessons.picks import choose, remember_shown
+from hookviz.ui.lessons.picks import choose, remember_options
 from hookviz.ui.lessons.script_editor import (
     edit,
     edited_run,
@@ -135,7 +135,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         return
     script, choices = _chosen(scene, name, key)
     chosen = _differing(script, choices)
-    remember_shown(
+    remember_options(
         key,
         {CHOICES: json.dumps(chosen), EDITED: json.dumps({})},
         {CHOICES: json.dumps({}), EDITED: json.dumps({})},
@@ -252,7 +252,7 @@ def _show_edited(scene: LessonScene, name: str, key: str) -> None:
     facts = dict(came.facts) if came else {}
     known = run(script, scene, {}).facts.keys()
     told = {fact: value for fact, value in facts.items() if fact in known}
-    remember_shown(key, {EDITED: json.dumps(told)}, {EDITED: json.dumps({})})
+    remember_options(key, {EDITED: json.dumps(told)}, {EDITED: json.dumps({})})
     if came is None:
         return
     if came.fault:

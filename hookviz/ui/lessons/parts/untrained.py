@@ -26,7 +26,7 @@ from hookviz.models.derived_models import untrained
 from hookviz.types import Activation, LayerInfo
 from hookviz.ui.components.panels import chart
 from hookviz.ui.components.pictures import mosaic
-from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
+from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_options
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
@@ -199,7 +199,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         TRIED,
         first=channels,
     )
-    remember_shown(key, {TRIED: str(tried)}, {TRIED: str(channels)})
+    remember_options(key, {TRIED: str(tried)}, {TRIED: str(channels)})
     channel = picked_channel(key, channels, pair.most_alike)
     partner = int(pair.partners_of(tried)[channel])
     with st.container(key="hv-two-halves"):  # one below the other on a phone

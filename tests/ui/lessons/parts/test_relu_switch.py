@@ -21,4 +21,4 @@ def test_the_sentence_tells_what_the_network_says() -> None:
 
 
 def test_another_network() -> None:
-    assert switched_off(star()).found == {"ReLU": 7}
+    assert switched_off(star()).counts == {"ReLU": 7}
