@@ -35,7 +35,7 @@ from hookviz.ui.explorer.menus import (
 from hookviz.ui.explorer.mounting import route_to, show_explorer, show_rows
 from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.scene import ExplorerScene, subject_now, view_in_link
-from hookviz.ui.languages import pick_language, speak_as_asked
+from hookviz.ui.languages import pick_language, speak_page_language
 from hookviz.ui.lenses import lens_choice
 from hookviz.ui.lenses.leads import channel_questions, class_links
 from hookviz.ui.lenses.lens_choice import pick_lens
@@ -71,7 +71,7 @@ def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
     settle_query()
-    language = speak_as_asked()
+    language = speak_page_language()
     before = st.container(key="hv-head")
     with before:
         st.html(head(language), unsafe_allow_javascript=True)

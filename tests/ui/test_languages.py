@@ -18,9 +18,9 @@ def test_whoever_reads_a_language_gets_the_one_that_is_there() -> None:
 
 PAGE = """
 import streamlit as st
-from hookviz.ui.languages import speak_as_asked
+from hookviz.ui.languages import speak_page_language
 
-st.text(speak_as_asked())
+st.text(speak_page_language())
 """
 
 
@@ -51,9 +51,9 @@ def test_the_page_and_requests_beside_it_speak_the_links_language_or_the_browser
 
 
 SWITCH = """
-from hookviz.ui.languages import pick_language, speak_as_asked
+from hookviz.ui.languages import pick_language, speak_page_language
 
-speak_as_asked()
+speak_page_language()
 pick_language()
 """
 

@@ -1,4 +1,4 @@
-"""Show samples, each with the class that the network finds likeliest in it."""
+"""Show samples, each with its likeliest class."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,11 @@ _SURE = 0.5
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    found = verdicts(scene, options["pictures"])
-    sure = sum(float(each.scores.chances.max()) > _SURE for each in found)
+    each_verdict = verdicts(scene, options["pictures"])
     return {
-        "pictures": len(found),
-        "sure": sure,
-        "classes": len(found[0].scores.scores) if found else 0,
+        "pictures": len(each_verdict),
+        "sure": sum(float(each.scores.chances.max()) > _SURE for each in each_verdict),
+        "classes": len(each_verdict[0].scores.scores) if each_verdict else 0,
     }
 
 
