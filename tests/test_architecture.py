@@ -157,6 +157,7 @@ SHOWN_ELSEWHERE = {
     ),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
     "run over every lens in lenses/test_every_lens.py": ("lenses/contract/running"),
+    "its facts are compared in ui/lessons/test_figures.py": ("ui/lessons/parts/each_sample"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "by which cells of every order are put back in capturing/test_moving.py": (
         "capturing/moved_cells"
