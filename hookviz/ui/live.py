@@ -53,7 +53,7 @@ def is_live() -> bool:
     return bool(st.session_state.get("image") == LIVE)
 
 
-def say_no_lens() -> None:
+def explain_no_lens() -> None:
     """Tell the person why a stream has no lenses, in place of their buttons."""
     st.caption(
         say(
@@ -63,7 +63,7 @@ def say_no_lens() -> None:
     )
 
 
-def say_rounding(model: Model) -> None:
+def show_rounding(model: Model) -> None:
     """Show in the sidebar how a stream's numbers are rounded, if they are."""
     element = st.sidebar.empty()  # for any network: the elements below stay in position
     if is_convolutional(model.network):
@@ -232,13 +232,13 @@ def _is_frozen_chosen() -> bool:
     return bool(st.session_state.get("image") == "Upload" and frozen and frozen == chosen_upload())
 
 
-def drop_held_scale() -> None:
+def drop_scale_lock() -> None:
     """Remove a stream's locked scale from the link if another image is chosen."""
     if word("held") is not None and not _is_frozen_chosen():
         update_link(held=None)
 
 
-def offer_way_back() -> None:
+def offer_live_button() -> None:
     """Show a button beside a frozen frame, back to the stream."""
     if _is_frozen_chosen():
         st.button(

@@ -45,12 +45,12 @@ from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.live_part import SceneChoices
 from hookviz.ui.link import address, settle_query
 from hookviz.ui.live import (
-    drop_held_scale,
+    drop_scale_lock,
+    explain_no_lens,
     is_live,
     leave,
-    offer_way_back,
-    say_no_lens,
-    say_rounding,
+    offer_live_button,
+    show_rounding,
     show_stream,
 )
 from hookviz.ui.menu import show_menus, show_more
@@ -58,7 +58,7 @@ from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.sidebar.image_choice import pick_image, pick_input, say_stand_in
+from hookviz.ui.sidebar.image_choice import explain_stand_in, pick_image, pick_input
 from hookviz.ui.sidebar.model_choice import pick_model, silence_channels
 from hookviz.ui.sidebar.weights import may_load, wait_for_weights, weights_instead
 from hookviz.ui.state import ImageChoice, ModelChoice, plain
@@ -114,7 +114,7 @@ def _show(buttons: DeltaGenerator) -> None:
     open_short_link()
     show_presenter(link_of_taught)
     show_class()
-    lesson = choosing.asked_lesson()
+    lesson = choosing.lesson_in_link()
     if lesson is not None:
         choosing.begin(lesson)
     with buttons:
@@ -131,7 +131,7 @@ def _show(buttons: DeltaGenerator) -> None:
     if choosing.is_list():
         show_lessons()
         return
-    say_stand_in()
+    explain_stand_in()
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)
@@ -189,11 +189,11 @@ def _show_network(image_choice: ImageChoice, choice: ModelChoice, model: Model) 
         size, whole = pick_input(model)
         live = is_live()
         if live:
-            say_no_lens()
+            explain_no_lens()
         lens = None if live else pick_lens()
     model_input = _read(image_choice, model, size=size, whole=whole)
     shared = resources.sample_cache(choice)
-    drop_held_scale()
+    drop_scale_lock()
     scene = ExplorerScene(image_choice, choice, model_input, size, whole, shared)
     if lens is not None:
         _show_through(lens, scene, model, header)
@@ -232,8 +232,8 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
     with header:
         _show_summary(scene, captured(subject, resolve(subject, view_in_link())), model)
         lens_choice.offer_list()
-        choosing.offer_way_back()
-        offer_way_back()
+        choosing.offer_lesson_button()
+        offer_live_button()
         show_more(
             share_menu(scene.image_choice),
             download_menu(scene),
@@ -244,7 +244,7 @@ def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
-    say_rounding(model)  # before the rows, whose tree is long
+    show_rounding(model)  # before the rows, whose tree is long
     answer_scene = scene.for_answers(model, is_compared=False)
     resolved = show_rows(answer_scene, subject_now(answer_scene, model), has_look=True)
     look = look_of(view_in_link(), colours(), resolved.layer.output_shape[0])
@@ -271,8 +271,8 @@ def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaG
     with header:
         _show_summary(scene, capture, model)
         lens_choice.offer_list()
-        choosing.offer_way_back()
-        offer_way_back()
+        choosing.offer_lesson_button()
+        offer_live_button()
         silenced = st.container(width="content")
         menus = st.container(horizontal=True, width="content")
     with around:

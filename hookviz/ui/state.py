@@ -146,7 +146,7 @@ def warn_about_link(parameter: str, known: list[str]) -> None:
 
 
 def warn(text: str) -> None:
-    """Show what is wrong with a link; an empty text shows nothing."""
+    """Show a warning about a link; an empty text shows nothing."""
     if text:
         st.warning(plain(text), icon=":material/link_off:")
 

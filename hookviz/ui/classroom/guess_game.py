@@ -37,7 +37,7 @@ _ANSWERS = (NAMES, TYPED, WORDS)
 T = TypeVar("T")
 
 # No widget has these keys, so no link can set them.
-_GAME, _NEXT, _FOUND = "_guess-game", "_guess-next", "_guess-found"
+_GAME, _NEXT, _CHANNEL = "_guess-game", "_guess-next", "_guess-found"
 _MODEL_CHANGED = "_guess-taken"
 
 
@@ -111,13 +111,13 @@ def _show_choices() -> None:
 
 def _type_names(game: Game) -> None:
     """Show a channel to the teacher, who types its names."""
-    found: Found | None = st.session_state.get(_FOUND)
+    found: Found | None = st.session_state.get(_CHANNEL)
     if found is None or game.layer not in ("", found.layer):
         found = None
     label = say("Another channel") if found else say("Show me a channel")
     if st.button(label, key="hv-guess-draw"):
         found = _show_error(lambda: _with_atlas(lambda _model, atlas: _find(atlas, game)))
-        st.session_state[_FOUND] = found
+        st.session_state[_CHANNEL] = found
     if found is None:
         return
     pictures = [each.patch for each in found.strongest if each.patch is not None]
@@ -188,7 +188,7 @@ def _play(
 
     _with_atlas(ask)
     st.session_state[_GAME] = game
-    st.session_state.pop(_FOUND, None)
+    st.session_state.pop(_CHANNEL, None)
 
 
 def _find(atlas: Atlas, game: Game) -> Found:

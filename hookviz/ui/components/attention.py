@@ -25,7 +25,7 @@ from hookviz.wording import number
 MOST_BYTES = 4_000_000
 """Of weights for one picture: all 12 heads of 196 patches take a quarter of it."""
 
-_UNIT = 1024  # a weight of 1 as it is sent: small weights keep three digits
+_UNIT = 1024  # of a weight of 1 when it is sent: small weights keep three digits
 
 
 def show_attention(panel: AttentionPanel, key: str) -> None:

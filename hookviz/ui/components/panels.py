@@ -41,7 +41,7 @@ Lead = Callable[[int, Cell | None, Cell], None]
 Facts = dict[str, Any]
 
 
-def is_drawn(panel: Panel) -> bool:
+def is_on_board(panel: Panel) -> bool:
     """Return whether a panel is shown on a board among pictures."""
     if type(panel) is TablePanel:
         return len(panel.rows) <= _MOST_ROWS and len(panel.columns) <= _MOST_COLUMNS
@@ -56,8 +56,8 @@ def show_panels(
     """Show panels on one board.
 
     Args:
-        panels: those of `is_drawn`; neighbouring grids with one title are states of one grid, with
-            a switch between them.
+        panels: those of `is_on_board`; neighbouring grids with one title are states of one grid,
+            with a switch between them.
         leads_to: returns, for a layer, the callback that opens one of its channels; None without.
         key: of the component in Streamlit's state.
     """

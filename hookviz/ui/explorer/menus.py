@@ -28,7 +28,7 @@ from hookviz.serving.memory_reservations import pass_need
 from hookviz.standalone.saving import page_bytes, room_for
 from hookviz.types import ActivationKey, LayerInfo, Model
 from hookviz.ui.explorer.pinned_view import PIN, pin
-from hookviz.ui.explorer.scene import ExplorerScene, drawn_now, step_now, view_in_link
+from hookviz.ui.explorer.scene import ExplorerScene, grid_now, step_now, view_in_link
 from hookviz.ui.link import update_link, words
 from hookviz.ui.menu import File, Menu, close_more, offer_files
 from hookviz.ui.run_bar import RunBar
@@ -46,7 +46,7 @@ _HOW_TO_RUN = mark(
 
 
 def offer_pin(scene: ExplorerScene) -> None:
-    """Show a button that pins the explorer's view as A, as it is at the click."""
+    """Show a button that pins the explorer's view at the click as A."""
     st.button(
         say("Compare"),
         icon=":material/compare:",
@@ -149,7 +149,7 @@ def download_menu(scene: ExplorerScene) -> Menu:
 
 
 def _show_downloads(scene: ExplorerScene) -> None:
-    drawn = drawn_now(scene)
+    drawn = grid_now(scene)
     offer_files(_files_of_grid(scene, drawn))
     _offer_page(scene, drawn.looked.layers)
 
@@ -265,7 +265,7 @@ def code_menu(scene: ExplorerScene) -> Menu:
 
 
 def _picture_code(scene: ExplorerScene, model: Model) -> str:
-    drawn, view = drawn_now(scene), view_in_link()
+    drawn, view = grid_now(scene), view_in_link()
     has_channel = view.channel in drawn.grid.order and not drawn.is_of_a  # of A none is picked
     facts = picture_facts_of(
         model,

@@ -87,7 +87,7 @@ def show_rows(answer_scene: Scene, subject: Subject, *, has_look: bool = False) 
         has_look: whether the rows offer scale and colours.
 
     Raises:
-        HookVizError: there is no such layer.
+        HookVizError: the network has no layer to show.
     """
     known = address()
     known.drawn = known.view  # before it is read: another thread may bring a newer one

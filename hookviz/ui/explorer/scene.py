@@ -103,7 +103,7 @@ def step_now(scene: ExplorerScene) -> ActivationKey:
         return resolve(subject_now(scene.for_answers(model), model), view_in_link()).step
 
 
-def drawn_now(scene: ExplorerScene) -> Drawn:
+def grid_now(scene: ExplorerScene) -> Drawn:
     """Return the grid that the explorer shows, for its menus.
 
     Raises:

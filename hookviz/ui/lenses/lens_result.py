@@ -22,7 +22,7 @@ from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.attention import show_attention
-from hookviz.ui.components.panels import is_drawn, show_maps, show_panels, tree
+from hookviz.ui.components.panels import is_on_board, show_maps, show_panels, tree
 from hookviz.ui.state import Cell, plain
 
 _LONG_ROWS, _LONG_PX = 8, 300  # a table of eight rows and more gets a fixed height
@@ -59,7 +59,7 @@ def _parts(panels: Sequence[Panel]) -> Iterator[Panel | tuple[Panel, ...]]:
     board: list[Panel] = []
     words: list[Panel] = []
     for panel in (*panels, None):
-        if panel is not None and is_drawn(panel):
+        if panel is not None and is_on_board(panel):
             board.append(panel)
         elif board and isinstance(panel, TextPanel):
             words.append(panel)

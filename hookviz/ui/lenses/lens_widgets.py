@@ -192,7 +192,7 @@ def _attending(parameter: AttendingLayer, key: str, subject: Subject) -> str | N
     )
 
 
-def scores_turn(subject: Subject) -> AbstractContextManager[object]:
+def scores_slot(subject: Subject) -> AbstractContextManager[object]:
     """Wait for a job slot to compute the network's scores, unless the session has them."""
     assert subject.cache is not None
     model = subject.model
@@ -204,7 +204,7 @@ def scores_turn(subject: Subject) -> AbstractContextManager[object]:
 
 def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | None:
     try:
-        with st.container(), scores_turn(subject):
+        with st.container(), scores_slot(subject):
             top = subject.label(parameter.start(subject))
     except HookVizError:
         return None  # the lens shows the error
@@ -374,7 +374,7 @@ def offered_part(lens: Lens, subject: Subject) -> str:
     if not parts or len(subject.shape) != 3:
         return ""
     try:
-        with scores_turn(subject):
+        with scores_slot(subject):
             kind = kind_of_answer(subject)
     except HookVizError:
         return ""  # the lens shows the error
@@ -389,7 +389,7 @@ def within_link(subject: Subject) -> Subject:
         if region is None:
             return subject
         within, _ = asked_within(subject, region)
-        with scores_turn(within):
+        with scores_slot(within):
             kind_of_answer(within)  # or the choice of a class would wait for it, and leave a gap
     except HookVizError:
         return subject  # the lens shows the error

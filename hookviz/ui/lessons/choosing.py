@@ -37,7 +37,7 @@ def is_list() -> bool:
     return st.query_params.get("lesson") == ALL
 
 
-def asked_lesson() -> Lesson | None:
+def lesson_in_link() -> Lesson | None:
     """Return the lesson in the link, if any; warn of an unknown name and go to the list."""
     slug = st.query_params.get("lesson")
     if not slug:
@@ -101,7 +101,7 @@ def open_in_explorer(link: Mapping[str, str]) -> None:
     st.rerun()  # new widgets start with the link at the beginning of a run
 
 
-def offer_way_back() -> None:
+def offer_lesson_button() -> None:
     """Show, in the explorer, the button back to the lesson's step."""
     if _LEFT not in st.session_state:
         return

@@ -51,7 +51,7 @@ def pick_image() -> ImageChoice:
     """Show the choice of an image, and return the chosen one.
 
     A file that can't be read is refused beside its uploader, and the image before stays. No link
-    holds a photograph: a sample stands in for one, and `say_stand_in` tells the person.
+    holds a photograph: a sample stands in for one, and `explain_stand_in` tells the person.
     """
     st.session_state[_STANDS_IN] = False
     arrived_with = st.session_state.setdefault("_arrived", st.query_params.get("image", _SAMPLES))
@@ -162,7 +162,7 @@ def _pick_recent() -> RecentImage | None:
     return chosen
 
 
-def say_stand_in() -> None:
+def explain_stand_in() -> None:
     """Tell the person that a sample stands in for a photograph, and how to bring it back."""
     if st.session_state.get(_STANDS_IN):
         st.info(

@@ -65,7 +65,7 @@ class LayerGradient:
         return int(np.nan_to_num(sizes).argmax())
 
 
-def layers_on_the_way(scene: LessonScene) -> list[LayerInfo]:
+def layers_back(scene: LessonScene) -> list[LayerInfo]:
     """Return a few conv layers from the first to the last, each once."""
     layers = (layer_of(scene, place) for place in PLACES if place != "second")
     return list({layer.name: layer for layer in layers}.values())
@@ -74,7 +74,7 @@ def layers_on_the_way(scene: LessonScene) -> list[LayerInfo]:
 def gradients_back(
     scene: LessonScene, target: int, at: str = "", limit: float = 0.0
 ) -> list[LayerGradient]:
-    """Return the gradient of a class's score at `layers_on_the_way`, backwards, and at the image.
+    """Return the gradient of a class's score at `layers_back`, backwards, and at the image.
 
     Args:
         scene: the model and the image.
@@ -85,7 +85,7 @@ def gradients_back(
     Raises:
         HookVizError: the network has no conv layer or no class scores, or can't be differentiated.
     """
-    layers = layers_on_the_way(scene)
+    layers = layers_back(scene)
     cells = sum(int(np.prod(layer.output_shape)) for layer in layers)
     nbytes = 4 * (cells + scene.model_input.tensor.numel())
     key = ("way back", target, at, limit)
@@ -131,7 +131,7 @@ def _target_of(scene: LessonScene, options: Options) -> int:
 
 def _hooked_layer(scene: LessonScene, options: Options) -> str:
     """Return the layer of the clamping hook: the chosen one, or the last but one."""
-    names = [layer.name for layer in layers_on_the_way(scene)]
+    names = [layer.name for layer in layers_back(scene)]
     chosen = options.get(AT, "")
     return chosen if chosen in names else names[max(0, len(names) - 2)]
 
@@ -228,7 +228,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 def _choose(scene: LessonScene, options: Options, key: str) -> tuple[Options, bool, str]:
     """Show the controls; return the chosen options, whether the hook clamps, and the scale."""
     names = own_scores(scene)
-    layers = [layer.name for layer in layers_on_the_way(scene)]
+    layers = [layer.name for layer in layers_back(scene)]
     first_at = _hooked_layer(scene, options)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = choose(

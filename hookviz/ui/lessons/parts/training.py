@@ -202,11 +202,11 @@ def facts_and_levels(view: TrainingView, picture: Pixels) -> tuple[dict[str, Any
     channels = {name: int(first_maps[name].flatten(1).std(1).argmax()) for name in _DEEPER}
     pieces = []
     for frame, layers in zip(view.frames, maps, strict=True):
-        drawn_maps = [
+        layer_maps = [
             *layers[_FIRST].numpy(),
             *(layers[name][channels[name]].numpy() for name in _DEEPER),
         ]
-        pieces += [kernel_pixels(frame).tobytes(), *map(_levels, drawn_maps)]
+        pieces += [kernel_pixels(frame).tobytes(), *map(_levels, layer_maps)]
     kernels = kernel_pixels(view.frames[0])
     facts = {
         "name": view.name,

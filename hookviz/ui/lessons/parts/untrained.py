@@ -75,7 +75,7 @@ class TrainedAndUntrained:
         return best
 
     @property
-    def most_alike(self) -> int:
+    def most_similar(self) -> int:
         """The trained channel with the most similar untrained one."""
         return int(self.alike.argmax())
 
@@ -145,7 +145,7 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     pair = trained_and_untrained(scene, options)
-    channel, channels = pair.most_alike, len(pair.correlations)
+    channel, channels = pair.most_similar, len(pair.correlations)
     tried = _tried_of(options, channels)
     others = min(tried, pair.chance.shape[1])
     return {
@@ -203,7 +203,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         first=channels,
     )
     remember_options(key, {TRIED: str(tried)}, {TRIED: str(channels)})
-    channel = picked_channel(key, channels, pair.most_alike)
+    channel = picked_channel(key, channels, pair.most_similar)
     partner = int(pair.partners_of(tried)[channel])
     with st.container(key="hv-two-halves"):  # one below the other on a phone
         left, right = st.columns(2)  # the grid is below the pictures that a click changes

@@ -11,7 +11,7 @@ from hookviz.ui.lessons.parts.gradient_flow import (
     IMAGE,
     PART,
     gradients_back,
-    layers_on_the_way,
+    layers_back,
     with_and_without_clamp,
 )
 from hookviz.wording import number
@@ -21,7 +21,7 @@ from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 
 def test_facts_are_of_the_chosen_class_layer_and_limit() -> None:
     scene = star()
-    at = layers_on_the_way(scene)[1].name
+    at = layers_back(scene)[1].name
     facts = PART.facts(scene, {**with_defaults(PART, limit="20"), CLASS: "4", AT: at})
     plain = {each.layer: each for each in gradients_back(scene, 4)}
     limit = plain[at].largest * 0.2
@@ -32,7 +32,7 @@ def test_facts_are_of_the_chosen_class_layer_and_limit() -> None:
     assert facts["cropped"] == number(gradients_back(scene, 4, at, limit)[-1].norm)
     at_first = PART.facts(scene, with_defaults(PART))
     assert at_first["label"] == own_scores(scene).name(own_scores(scene).best)
-    assert at_first["hooked"] == layers_on_the_way(scene)[-2].name
+    assert at_first["hooked"] == layers_back(scene)[-2].name
     unclamped, _, limit = with_and_without_clamp(scene, with_defaults(PART))
     assert 0 < limit < max(each.largest for each in unclamped)
 
@@ -42,7 +42,7 @@ def plain_gradients(
 ) -> dict[str, np.ndarray]:
     """∂score/∂output of each layer by plain autograd, clamped on its way out of one layer."""
     network = hookviz.load_model(scene.model.name).network
-    names = [layer.name for layer in layers_on_the_way(scene)]
+    names = [layer.name for layer in layers_back(scene)]
     modules = dict(network.named_modules())
     outputs: dict[str, torch.Tensor] = {}
     image = scene.model_input.tensor.clone().requires_grad_()
@@ -73,7 +73,7 @@ def plain_gradients(
 def test_gradients_are_those_of_autograd_with_a_clamp_and_without(
     scene: LessonScene, target: int
 ) -> None:
-    names = [layer.name for layer in layers_on_the_way(scene)]
+    names = [layer.name for layer in layers_back(scene)]
     plain = {each.layer: each for each in gradients_back(scene, target)}
     at = names[-2]
     limit = plain[at].largest / 10
