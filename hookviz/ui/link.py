@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import parse_qsl
 
-import segno
 import streamlit as st
 
 from hookviz.classroom.link_parameters import PARAMETERS
@@ -203,5 +202,7 @@ def browser_says() -> Callable[[object], None]:
 
 def qr_code(link: str) -> str:
     """Return a QR code as a URL of an SVG picture, black on white in any theme, with a margin."""
+    import segno  # noqa: PLC0415 - takes 50 ms, for pages with a code alone
+
     code = segno.make(link, error="m", micro=False)
     return code.svg_data_uri(scale=8, border=4, dark="#000", light="#fff")

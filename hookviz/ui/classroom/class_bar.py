@@ -30,8 +30,6 @@ _FAREWELLS = {
     "taught": mark("The class has ended."),
 }
 _FULL = mark("The server has no room for this screen now. It is tried again.")
-
-
 _JOIN_AGAIN = """<script>{{
   const way = new URL(location.href);
   way.searchParams.set("{name}", "{code}");
