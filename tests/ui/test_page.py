@@ -1,4 +1,4 @@
-"""What a run says of the fragment; tests/e2e/test_history.py has the browser's part."""
+"""The page as Streamlit runs it; tests/e2e has what only a browser shows."""
 
 import time
 from pathlib import Path

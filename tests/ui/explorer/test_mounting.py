@@ -1,5 +1,3 @@
-"""Where the explorer begins: only what was measured of the network and image on the screen."""
-
 from dataclasses import replace
 from pathlib import Path
 
