@@ -212,7 +212,8 @@ def _verdict(test: BlindTest, answers: str, at: int) -> str:
         if test.maps[at].is_trained
         else say("Map {number} is channel {channel} with random weights.", **facts)
     )
-    return f"{say('Right.') if test.is_right(answers, at) else say('Not quite.')} {truth}"
+    verdict = say("Right.") if test.is_right(answers, at) else say("Not quite.")
+    return f"{verdict} {truth}"
 
 
 def _row_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:

@@ -318,7 +318,8 @@ def _figure(
     largest = say("up to ±{largest}", largest=number(magnitude))
     length = say("length {length}", length=number(gradient.norm))
     is_hooked = gradient.layer == hooked
-    hook = f'<span class="hv-way-hook">{escape(say("the hook"))}</span>' if is_hooked else ""
+    badge = escape(say("the hook"))
+    hook = f'<span class="hv-way-hook">{badge}</span>' if is_hooked else ""
     share, share_before = min(1, gradient.norm / longest), min(1, before.norm / longest)
     bars = f'<span class="hv-way-bar" style="width:{share:.2%}"></span>'
     if hooked:

@@ -199,11 +199,10 @@ def _show_patches(scene: LessonScene, this: Round) -> None:
     atlas = atlas_of(scene.model)
     assert atlas is not None  # else there is no round
     patches = patches_of(session_cache(), atlas, this.layer, this.channel)
-    pictures = "".join(
-        f'<img src="{patch.picture}" alt="{escape(say("Number {place}", place=place))}">'
-        for place, patch in enumerate(patches, 1)  # without their names, which are the answer
-        if patch.picture
-    )
+    pictures = ""
+    for position, patch in enumerate(patches, 1):
+        alt = escape(say("Number {place}", place=position))  # its name would be the answer
+        pictures += f'<img src="{patch.picture}" alt="{alt}">' if patch.picture else ""
     st.html(f'<div class="hv-lesson-patches hv-guessed">{pictures}</div>')
 
 
