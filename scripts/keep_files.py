@@ -11,7 +11,7 @@ from pathlib import Path
 
 import hookviz
 from hookviz.images.samples import samples
-from hookviz.ui.presenting import slide_file
+from hookviz.ui.presenting import presenter
 
 ROOT = Path(__file__).parent.parent / "tests" / "data"
 QUERY = "model=ShapesNet&sample=star&layer=stem.first.conv&sort=max&top=16&scale=symmetric"
@@ -55,7 +55,7 @@ def main() -> None:
         name: vector.tolist() for name, vector in zip(features.names, features.vectors, strict=True)
     }
     (folder / "index.json").write_text(json.dumps(expected), "utf-8")
-    slides = {slide_file._NAME: slide_file.VERSION, "slides": [{"title": "One", "query": QUERY}]}
+    slides = {presenter._NAME: presenter.VERSION, "slides": [{"title": "One", "query": QUERY}]}
     (folder / "slides.json").write_text(json.dumps(slides, indent=1), "utf-8")
     (folder / "link.txt").write_text(QUERY, "utf-8")
     (folder / "lesson.md").write_text(LESSON, "utf-8")

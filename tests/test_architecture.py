@@ -129,33 +129,22 @@ def test_the_library_imports_without_streamlit() -> None:
 
 
 SHOWN_ELSEWHERE = {
-    "a region, a box and an image are chosen in browsers in e2e/test_part_of_answer.py": (
-        "ui/lenses/part_choice"
-    ),
     "processes that read, crash and hang in reader/test_wall.py": (
         "reader/answer_file reader/fork_server reader/server_process"
     ),
-    "read back by another library in ui/presenting/test_class_link.py": ("ui/qr_code"),
     "a class follows, lets go, votes and ends in browsers in e2e/test_classroom.py": (
-        "ui/classroom/class_bar ui/classroom/class_code ui/classroom/class_menu"
+        "ui/classroom/class_bar"
     ),
     "a class guesses channels in browsers in e2e/test_class_game.py": ("ui/classroom/guess_game"),
-    "a lens's ablation is looked at as B in a browser in e2e/test_silenced.py": (
-        "ui/explorer/compare_buttons"
-    ),
     "declarations, of which every other test is a use": ("models/model_source"),
     "edited, run, stopped and refused in a browser in e2e/test_lesson_traps.py, and what is "
-    "run in lessons/test_own_code.py and test_scripts.py": (
-        "ui/lessons/script_editor lessons/own_code_process"
-    ),
-    "every lesson is gone through in a browser in e2e/test_lessons.py": (
-        "ui/lessons/maps ui/lessons/class_bars"
-    ),
+    "run in lessons/test_own_code.py and test_scripts.py": ("lessons/own_code_process"),
     "what an atlas is made with, gone through whole, stopped, killed and joined in "
     "atlas/test_making.py": ("atlas/part_folder"),
     "its pixels and files are checked byte by byte in drawing/test_grid.py": ("drawing/layout"),
     "what it writes is run as a script in codegen/test_picture_script.py": ("codegen/facts"),
     "runs on the workers of a real cluster in engines/test_ray_engine.py": ("engines/ray_worker"),
+    "its facts are compared in ui/lessons/test_figures.py": ("ui/lessons/parts/each_sample"),
     "capturing/test_odd_networks.py": ("explaining/layers/recomputation"),
     "the passes of capture, which capturing/test_engine.py, test_batch.py and "
     "test_streaming.py look into": ("capturing/recorded_pass capturing/batch_images"),
@@ -164,13 +153,8 @@ SHOWN_ELSEWHERE = {
         "images/samples images/choices"
     ),
     "only a browser shows it: tests/e2e, and ui/test_page.py for what needs none": (
-        "ui/main ui/components/chart ui/components/gallery ui/components/map "
-        "ui/components/mosaic ui/presenting/presenter ui/explorer/atlas_choice "
-        "ui/explorer/atlas_menu ui/explorer/file_menu ui/menu ui/explorer/grid_files "
-        "ui/explorer/page_file ui/explorer/scene ui/explorer/image_of_patch "
-        "ui/explorer/predictions ui/explorer/copy_as_code ui/explorer/share "
-        "ui/lenses/lens_run ui/sidebar/image_choice ui/sidebar/input_choice "
-        "ui/sidebar/weights_download"
+        "ui/main ui/menu ui/components/pictures ui/explorer/atlases ui/explorer/menus "
+        "ui/explorer/predictions ui/explorer/scene ui/sidebar/image_choice"
     ),
 }
 """Modules without a test of their own name, under the reason why."""

@@ -11,7 +11,7 @@ import hookviz
 from hookviz.explorer.view import View
 from hookviz.lessons.lesson import read_lesson
 from hookviz.ui.lessons.catalog import parts
-from hookviz.ui.presenting.slide_file import read_slides
+from hookviz.ui.presenting.presenter import read_slides
 
 OLD = sorted((Path(__file__).parent / "data").iterdir())
 of_each_version = pytest.mark.parametrize("folder", OLD, ids=lambda folder: folder.name)

@@ -26,7 +26,7 @@ from hookviz.models.checkpoints.files import read_state_dict
 from hookviz.models.checkpoints.pickle_check import ALLOWED_GLOBALS
 from hookviz.serving.short_links import short_links
 from hookviz.ui.presenting.known_link import for_the_class, known_part, parameters
-from hookviz.ui.presenting.slide_file import read_slides
+from hookviz.ui.presenting.presenter import read_slides
 from hookviz.ui.serving import go_route
 from scripts.servers import ROOT
 from tests.hostile_checkpoints import called, number, saved, storage, tensor, text, with_weights

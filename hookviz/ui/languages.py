@@ -12,50 +12,47 @@ from hookviz.ui import streamlit_internals
 from hookviz.ui.link import update_link
 
 PARAMETER = "lang"
-"""What the link calls it."""
+"""Link parameter: the language."""
 _KEY = "_language"  # of the session
 
 
 def in_link(language: str) -> str:
-    """Return how a link writes a language: ``"zh-CN"``."""
+    """Write a language as in a link: ``"zh-CN"``."""
     return language.replace("_", "-")
 
 
-def nearest(asked: str, known: Sequence[str]) -> str | None:
-    """Return the one of the `known` languages for whoever reads `asked`; None without one.
-
-    Whoever reads another kind of it would rather have this one than another language.
+def nearest(wanted: str, known: Sequence[str]) -> str | None:
+    """Return the known language, or its variant, for readers of `wanted`; None without one.
 
     >>> nearest("zh-Hans-SG", ("en", "zh_CN")), nearest("de", ("en", "zh_CN"))
     ('zh_CN', None)
     """
-    folded = asked.replace("_", "-").casefold()
-    alike = {language.replace("_", "-").casefold(): language for language in known}
-    if folded in alike:
-        return alike[folded]
+    folded = wanted.replace("_", "-").casefold()
+    by_name = {language.replace("_", "-").casefold(): language for language in known}
+    if folded in by_name:
+        return by_name[folded]
     base = folded.partition("-")[0]
-    return next((each for name, each in alike.items() if name.partition("-")[0] == base), None)
+    return next((each for name, each in by_name.items() if name.partition("-")[0] == base), None)
 
 
 def language_of(request: HTTPConnection) -> str:
-    """Return the language of a request beside the page: by its link, else by its browser."""
+    """Return the language of a request beside the page: of its link, or of its browser."""
     browsers = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0]
-    asked = request.query_params.get(PARAMETER) or browsers.strip()
-    return nearest(asked, languages()) or ENGLISH
+    wanted = request.query_params.get(PARAMETER) or browsers.strip()
+    return nearest(wanted, languages()) or ENGLISH
 
 
-def speak_as_asked() -> str:
-    """Speak the language of the page from here on, remember it, and return it."""
-    known = languages()
-    asked = st.query_params.get(PARAMETER) or st.context.locale or ""
-    language = nearest(asked, known) or ENGLISH
+def speak_page_language() -> str:
+    """Speak the page's language from here on, remember it, and return it."""
+    wanted = st.query_params.get(PARAMETER) or st.context.locale or ""
+    language = nearest(wanted, languages()) or ENGLISH
     st.session_state[_KEY] = language
     speak(language)
     return language
 
 
 def pick_language() -> None:
-    """Show the switch, where there is more than one language."""
+    """Show the choice of a language, if there is more than one."""
     known = languages()
     if len(known) < 2:
         return
@@ -75,16 +72,16 @@ def pick_language() -> None:
 
 
 def _label(language: str) -> str:
-    """Return a language's own name behind a space, which nobody sees.
+    """Return a language's own name after an invisible space.
 
-    Streamlit would look for an emoji at the beginning of a Chinese word, and put together the
-    pattern of all of them for it: a tenth of a second of the first page.
+    At the start of a Chinese word Streamlit would search for an emoji, whose pattern takes a tenth
+    of a second of the first page.
     """
     return f" {catalogs.own_name(language)}"
 
 
 def _of_session() -> str | None:
-    """Return the language of the session whose run this thread carries out, alone in a fragment."""
+    """Return the language of this thread's session, for a fragment's run."""
     if streamlit_internals.session_id() is None:
         return None
     spoken: str | None = st.session_state.get(_KEY)

@@ -1,14 +1,12 @@
 """Read and write the page's link: Streamlit's query, and the fragment with the explorer's view.
 
-What stands in the fragment (`view_words`) costs no run of the page, and Streamlit tells its server
-nothing of it. The browser does, by ``address.js``: with each question of the explorer, and for the
-pages that draw by the view also where the two differ. Old links have the view in the query; it is
-taken from there once.
+A change of the fragment (`view_words`) costs no run of the page, and Streamlit does not send it to
+its server. ``address.js`` does: with each request of the explorer, and after a run that drew
+another view than the fragment's. Old links have the view in the query, from which it is read once.
 
-A click comes with the query as the browser has it. Of two clicks close together the second may have
-set out before the browser had what the first one wrote, and Streamlit takes the newest query for
-the true one. So a query that says what stood before the newest write gets that write again, unless
-it came by the browser's Back.
+A click comes with the browser's query. Of two quick clicks the second may have been sent before the
+browser had the first one's changes, and Streamlit uses the newest query. So a query with an earlier
+value gets the newest write again, unless it came by the browser's Back.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,19 +23,19 @@ from hookviz.lenses.contract.running import list_lenses
 from hookviz.ui import streamlit_internals
 
 _LONGEST = 20_000  # letters of a fragment that are read
-_ADDRESS = "_address"  # a key of session_state that no widget has can't be set from outside
+_ADDRESS = "_address"  # no widget has this key, so no link can set it
 
 
 @cache
 def view_words() -> frozenset[str]:
-    """Return the words that stand in the fragment: whatever the explorer's client chooses."""
+    """Return the parameters in the fragment, which the explorer's client writes."""
     of_view = {choice.word for choice in choices().values() if not choice.is_page}
     return frozenset({"mirror", *of_view, *named_channels()})
 
 
 @cache
 def named_channels() -> tuple[str, ...]:
-    """Return the words that name channels in a lens, in place of the one that is picked up."""
+    """Return the parameters of lenses that name channels in place of the explorer's channel."""
     return tuple(
         f"{lens.slug}-{parameter.name}"
         for lens in list_lenses()
@@ -47,28 +45,26 @@ def named_channels() -> tuple[str, ...]:
 
 
 @cache
-def _held() -> frozenset[str]:
-    """Return the words of the query that no widget binds: what is bound is Streamlit's to write."""
+def _own_words() -> frozenset[str]:
+    """Return the parameters of the query that no widget binds: Streamlit writes bound ones."""
     return frozenset(each.name for each in PARAMETERS if each.is_held) - view_words()
 
 
 @dataclass(slots=True)
 class Address:
-    """What a session knows of its link beside the query.
+    """State of a session's link beside the query.
 
     Attributes:
-        view: the words of the fragment, as the browser said them last, with what was written since.
-        drawn: the view by which the page's run has drawn; None where it leaves that to the
-            explorer, which asks for what it shows.
-        in_query: the words of a view in the query, as they were read last.
-        written: what was written last for each word of the query; None for left out.
-        replaced: what stood there before, since the browser's last Back.
-        changes: what was written into the fragment and the browser has not confirmed.
-        number: counts those writings.
-        is_step: whether the newest of them is what a person did, and so a step of the browser's
-            history.
+        view: the fragment, the browser's last one with the changes since.
+        drawn: the view that the page's run has drawn; None if only the explorer draws it.
+        in_query: the view in the query of an old link, when it was last read.
+        written: the last written value of each word of the query; None for left out.
+        replaced: the values before those, since the browser's last Back.
+        changes: writes into the fragment that the browser has not confirmed.
+        number: of the newest of those writes.
+        is_step: whether a person caused it, so that it is a step of the browser's history.
         has_query_step: whether the run has written the query, for which Streamlit makes that step.
-        has_unsent: whether a callback wrote into the query and the browser does not know it yet.
+        has_unsent: whether a callback wrote into the query and the browser has not been told.
     """
 
     view: dict[str, str] = field(default_factory=dict)
@@ -83,9 +79,9 @@ class Address:
     has_unsent: bool = False
 
     def receive(self, message: object) -> None:
-        """Read the fragment from a message of the browser, which can be anything; in any thread.
+        """Read the fragment from a browser's message of any form, in any thread.
 
-        The message has the number of the newest writing that the browser knew: later ones stay.
+        The message has the number of the newest write that the browser knew: later ones stay.
         """
         match message:
             case {"fragment": str(fragment), "number": int(number)}:
@@ -99,7 +95,7 @@ class Address:
 
 
 def address() -> Address:
-    """Return what this session knows of its link."""
+    """Return the state of this session's link."""
     known: Address | None = st.session_state.get(_ADDRESS)
     if known is None:
         known = st.session_state[_ADDRESS] = Address()
@@ -128,13 +124,13 @@ def word(name: str) -> str | None:
 
 
 def update_link(**changes: str | None) -> None:
-    """Change the link; None leaves a word out.
+    """Change words of the link; None leaves a word out.
 
-    All that the callbacks of a click write is one step of the browser's history.
+    All changes by the callbacks of one click are one step of the browser's history. Words of a
+    widget with ``bind="query-params"`` can't be changed so: only Streamlit writes them.
 
-    What a widget of the page writes by ``bind="query-params"`` is not for this: Streamlit lets
-    nobody else do it. Nothing is written by the callback of a widget whose value came with a step
-    of the browser's history: a run before has taken it off the page, so that it only looks changed.
+    The callback of a widget at a step of the browser's history writes nothing: a run before has
+    removed the widget, and its value has not changed.
     """
     if streamlit_internals.is_callback_at_history_step():
         return
@@ -147,7 +143,7 @@ def update_link(**changes: str | None) -> None:
         for name, text in changes.items()
         if name not in view_words() and text != st.query_params.get(name)
     }
-    for name in _held() & of_query.keys():
+    for name in _own_words() & of_query.keys():
         before = known.replaced.setdefault(name, set())
         before.add(st.query_params.get(name))
         before.discard(of_query[name])
@@ -157,16 +153,15 @@ def update_link(**changes: str | None) -> None:
         known.changes |= of_view
         known.is_step = streamlit_internals.is_callback()
         known.number += 1
-    if of_query:  # last: a click that ends the run here undoes nothing of it
+    if of_query:  # last: a click may end the run here
         known.has_query_step = True
         _write_query(of_query)
 
 
 def settle_query() -> None:
-    """Tell the browser what callbacks wrote, and write again what a click in flight has undone.
+    """Send the callbacks' changes to the browser, and repeat those that a quick click has undone.
 
-    To be called before the link is read, once a run. The browser's Back comes with an earlier query
-    too, and there it is meant.
+    For use once a run, before the link is read. An earlier query by the browser's Back is valid.
     """
     known = address()
     _read_old_link(known)
@@ -186,7 +181,7 @@ def settle_query() -> None:
 
 
 def _write_query(changes: Mapping[str, str | None]) -> None:
-    """Write words of the query, and leave out those of a view: they are in the fragment by now."""
+    """Write words of the query, without an old link's view, which the fragment has."""
     known = address()
     streamlit_internals.write_query({**dict.fromkeys(known.in_query), **changes})
     if streamlit_internals.is_callback():
@@ -201,5 +196,13 @@ def _changed(view: Mapping[str, str], changes: Mapping[str, str | None]) -> dict
 
 
 def browser_says() -> Callable[[object], None]:
-    """Return what takes over, in any thread, what this session's browser says of the fragment."""
+    """Return the callback, for any thread, for this session's messages about the fragment."""
     return address().receive
+
+
+def qr_code(link: str) -> str:
+    """Return a QR code as a URL of an SVG picture, black on white in any theme, with a margin."""
+    import segno  # noqa: PLC0415 - takes 50 ms, for pages with a code alone
+
+    code = segno.make(link, error="m", micro=False)
+    return code.svg_data_uri(scale=8, border=4, dark="#000", light="#fff")

@@ -1,6 +1,6 @@
-"""Show buttons that open menus, each filled only then."""
+"""Show buttons that open menus, which are filled when they open, and files to download."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import streamlit as st
@@ -9,20 +9,19 @@ from hookviz.language.saying import say
 from hookviz.ui.link import settle_query
 
 _MORE = "hv-more"
-_PRESSED = "_hv-more"  # a key that no widget has can't be set from outside
+_MORE_PRESSED = "_hv-more"  # no widget has this key, so no link can set it
 
 
 class Menu(NamedTuple):
-    """A button, and what it opens.
-
-    What `fill` holds stays in memory until the page runs again, so no model should be in it.
+    """A button that opens a menu.
 
     Attributes:
         label: on the button.
         icon: before the label: a name of Material Symbols.
         key: of the widget.
-        fill: draws what is in the menu.
-        hint: a line about it.
+        fill: draws the menu's content; it stays in memory until the page runs again, so it must
+            not hold a model.
+        hint: shown under the pointer.
     """
 
     label: str
@@ -33,7 +32,7 @@ class Menu(NamedTuple):
 
 
 def show_menus(*menus: Menu) -> None:
-    """Show the buttons side by side; where one is opened nothing else of the page runs."""
+    """Show the buttons side by side; opening one runs nothing else of the page."""
     with st.container(width="content"):  # a fragment by itself is as wide as it can be
         _show(menus)
 
@@ -56,7 +55,7 @@ def _show(menus: tuple[Menu, ...]) -> None:
 
 
 def show_more(*menus: Menu, above: Callable[[], None] | None = None) -> None:
-    """Show one button that opens all the menus, a tab for each; `above` draws over them."""
+    """Show one button that opens all menus, a tab for each, below what `above` draws."""
     with st.container(width="content"):
         _show_more(menus, above)
 
@@ -64,7 +63,7 @@ def show_more(*menus: Menu, above: Callable[[], None] | None = None) -> None:
 @st.fragment
 def _show_more(menus: tuple[Menu, ...], above: Callable[[], None] | None) -> None:
     settle_query()
-    if st.session_state.pop(_PRESSED, False):
+    if st.session_state.pop(_MORE_PRESSED, False):
         st.rerun()
     with st.popover(
         say("More"),
@@ -87,6 +86,29 @@ def _show_more(menus: tuple[Menu, ...], above: Callable[[], None] | None) -> Non
 
 
 def close_more() -> None:
-    """Close that menu and run the page, from the callback of what was pressed in it."""
+    """Close the menu of `show_more` and run the page, from the callback of a button in it."""
     st.session_state[_MORE] = False
-    st.session_state[_PRESSED] = True
+    st.session_state[_MORE_PRESSED] = True
+
+
+class File(NamedTuple):
+    """A file to download: the button's label, the function that makes it, its name and type."""
+
+    label: str
+    make: Callable[[], bytes | str]
+    name: str
+    mime: str
+
+
+def offer_files(files: Sequence[File]) -> None:
+    """Show a button for each file, which is made at the click."""
+    for file in files:
+        st.download_button(
+            file.label,
+            file.make,
+            file.name,
+            file.mime,
+            key=file.label,
+            on_click="ignore",
+            width="stretch",
+        )

@@ -20,42 +20,48 @@ from hookviz.markup import data_url
 from hookviz.models.catalog import source_of
 from hookviz.serving import capacity
 from hookviz.types import Capture, Model, ModelInput
-from hookviz.ui.address import hand_over_address
 from hookviz.ui.classroom import membership
-from hookviz.ui.classroom.class_bar import show_class
-from hookviz.ui.classroom.class_code import link_of_taught
-from hookviz.ui.classroom.class_menu import offer_class
-from hookviz.ui.explorer.atlas_menu import show_atlases
-from hookviz.ui.explorer.compare_buttons import offer_pin, offer_silenced
-from hookviz.ui.explorer.copy_as_code import code_menu, lens_code_menu
-from hookviz.ui.explorer.grid_files import download_menu
-from hookviz.ui.explorer.mounting import line_to, show_explorer, show_rows
-from hookviz.ui.explorer.predictions import ClassWay, show_summary
+from hookviz.ui.classroom.class_bar import link_of_taught, offer_class, show_class
+from hookviz.ui.components.files import mount
+from hookviz.ui.explorer.atlases import show_atlases
+from hookviz.ui.explorer.menus import (
+    code_menu,
+    download_menu,
+    lens_code_menu,
+    offer_pin,
+    offer_silenced,
+    share_menu,
+)
+from hookviz.ui.explorer.mounting import route_to, show_explorer, show_rows
+from hookviz.ui.explorer.predictions import show_summary
 from hookviz.ui.explorer.scene import ExplorerScene, subject_now, view_in_link
-from hookviz.ui.explorer.share import share_menu
-from hookviz.ui.languages import pick_language, speak_as_asked
+from hookviz.ui.languages import pick_language, speak_page_language
 from hookviz.ui.lenses import lens_choice
-from hookviz.ui.lenses.leads import channel_questions, class_way
+from hookviz.ui.lenses.leads import channel_questions, class_links
 from hookviz.ui.lenses.lens_choice import pick_lens
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
 from hookviz.ui.lessons.live_part import SceneChoices
-from hookviz.ui.link import settle_query
-from hookviz.ui.live.frozen_frame import drop_held_scale, offer_way_back
-from hookviz.ui.live.stream_view import is_live, leave, say_no_lens, say_rounding, show_stream
+from hookviz.ui.link import address, settle_query
+from hookviz.ui.live import (
+    drop_scale_lock,
+    explain_no_lens,
+    is_live,
+    leave,
+    offer_live_button,
+    show_rounding,
+    show_stream,
+)
 from hookviz.ui.menu import show_menus, show_more
 from hookviz.ui.presenting.presenter import show_presenter
 from hookviz.ui.serving import resources, upload_limits
 from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
-from hookviz.ui.sidebar.image_choice import pick_image, say_stand_in
-from hookviz.ui.sidebar.input_choice import pick_input
-from hookviz.ui.sidebar.model_choice import pick_model
-from hookviz.ui.sidebar.silent_channels import keep_silent
-from hookviz.ui.sidebar.weights_download import may_load, wait_for_weights
-from hookviz.ui.sidebar.weights_upload import shown_instead
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.sidebar.image_choice import explain_stand_in, pick_image, pick_input
+from hookviz.ui.sidebar.model_choice import pick_model, silence_channels
+from hookviz.ui.sidebar.weights import may_load, wait_for_weights, weights_instead
+from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import colours, head
 
 _SIDEBAR = 300  # pixels
@@ -65,7 +71,7 @@ def show() -> None:
     """Draw the page once."""
     st.set_page_config("HookViz", _icon(), layout="wide", initial_sidebar_state=_SIDEBAR)
     settle_query()
-    language = speak_as_asked()
+    language = speak_page_language()
     before = st.container(key="hv-head")
     with before:
         st.html(head(language), unsafe_allow_javascript=True)
@@ -80,24 +86,42 @@ def show() -> None:
     except HookVizError as error:
         st.error(plain(str(error)), icon=":material/error:")
     with before:
-        hand_over_address()
+        _send_address()
+
+
+def _send_address() -> None:
+    """Send this run's view and its changes of the fragment to the browser.
+
+    If the fragment differs, the browser answers with it, and the page runs again. It is sent last:
+    a run after the browser's Back must not be taken for a click's.
+    """
+    known = address()
+    if known.drawn is not None or known.changes:
+        facts = {
+            "view": known.drawn,
+            "changes": known.changes,
+            "number": known.number,
+            "isStep": known.is_step and not known.has_query_step,
+        }
+        mount("address", "hv-address", facts, changed=known.receive)
+    known.has_query_step, known.drawn = False, None
 
 
 def _show(buttons: DeltaGenerator) -> None:
-    """Draw all of the page, for those who may come in."""
+    """Draw all of the page, for visitors that are let in."""
     if not let_in():
         return
     open_short_link()
     show_presenter(link_of_taught)
     show_class()
-    lesson = choosing.asked_lesson()
+    lesson = choosing.lesson_in_link()
     if lesson is not None:
         choosing.begin(lesson)
     with buttons:
         choosing.offer_lessons()
         offer_class()
     with st.sidebar:
-        shown = pick_image()
+        image_choice = pick_image()
         refusal = upload_limits.refusal()
         if refusal:
             st.error(plain(refusal), icon=":material/upload_file:")
@@ -107,7 +131,7 @@ def _show(buttons: DeltaGenerator) -> None:
     if choosing.is_list():
         show_lessons()
         return
-    say_stand_in()
+    explain_stand_in()
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)
@@ -123,38 +147,40 @@ def _show(buttons: DeltaGenerator) -> None:
             icon=":material/upload:",
         )
     else:
-        _show_model(shown, choice, lesson)
+        _show_model(image_choice, choice, lesson)
 
 
 @cache
 def _icon() -> str:
-    """Return the page's icon, nine channels of a grid; a URL, since Streamlit encodes pictures."""
+    """Return the page's icon, nine channels of a grid, as a URL: Streamlit would encode pixels."""
     values = np.arange(9, dtype=np.float32)[::-1].reshape(9, 1, 1)
     return data_url(make_grid(values, aspect=1, width=64).png())
 
 
-def _show_model(shown: Shown, choice: ModelChoice, lesson: Lesson | None) -> None:
+def _show_model(image_choice: ImageChoice, choice: ModelChoice, lesson: Lesson | None) -> None:
     """Load the model, and draw with it; it is in use until the page is drawn."""
     loading = partial(st.spinner, say("Loading {model}…", model=choice.spec.title))
     with st.sidebar:
-        choice = keep_silent(choice, loading)
+        choice = silence_channels(choice, loading)
     with resources.use_model(choice, loading) as model:
         if lesson is not None:
-            _show_lesson(lesson, shown, choice, model)
+            _show_lesson(lesson, image_choice, choice, model)
         else:
-            _show_network(shown, choice, model)
+            _show_network(image_choice, choice, model)
 
 
-def _show_lesson(lesson: Lesson, shown: Shown, choice: ModelChoice, model: Model) -> None:
+def _show_lesson(
+    lesson: Lesson, image_choice: ImageChoice, choice: ModelChoice, model: Model
+) -> None:
     """Draw a lesson in place of the network."""
     with st.sidebar:
         size, whole = pick_input(model)
-    model_input = _read(shown, model, size=size, whole=whole)
-    scene = LessonScene(model, model_input, shown.image, resources.session_cache())
-    show_lesson(lesson, scene, SceneChoices(shown, choice, size, whole))
+    model_input = _read(image_choice, model, size=size, whole=whole)
+    scene = LessonScene(model, model_input, image_choice.image, resources.session_cache())
+    show_lesson(lesson, scene, SceneChoices(image_choice, choice, size, whole))
 
 
-def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
+def _show_network(image_choice: ImageChoice, choice: ModelChoice, model: Model) -> None:
     """Draw everything below the choice of a model, in the order in which it is needed."""
     header = st.container(
         horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
@@ -163,12 +189,12 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
         size, whole = pick_input(model)
         live = is_live()
         if live:
-            say_no_lens()
+            explain_no_lens()
         lens = None if live else pick_lens()
-    model_input = _read(shown, model, size=size, whole=whole)
+    model_input = _read(image_choice, model, size=size, whole=whole)
     shared = resources.sample_cache(choice)
-    drop_held_scale()
-    scene = ExplorerScene(shown, choice, model_input, size, whole, shared)
+    drop_scale_lock()
+    scene = ExplorerScene(image_choice, choice, model_input, size, whole, shared)
     if lens is not None:
         _show_through(lens, scene, model, header)
     elif live:
@@ -180,97 +206,91 @@ def _show_network(shown: Shown, choice: ModelChoice, model: Model) -> None:
 
 
 def _show_lenses(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
-    """Draw the page of all lenses, which ask for their small pictures one by one."""
-    handed_over = scene.handed_over(model, is_compared=False)
-    lens_choice.show_list(line_to(handed_over))
-    subject = subject_now(handed_over, model)
+    """Draw the page of all lenses, whose cards request their pictures one by one."""
+    answer_scene = scene.for_answers(model, is_compared=False)
+    lens_choice.show_list(route_to(answer_scene))
+    subject = subject_now(answer_scene, model)
     with header:
-        capture = captured(subject, resolve(subject, view_in_link()))
-        show_summary(
-            scene.model_input, capture, model, scene.shown, _way(capture), instead=shown_instead()
-        )
-        show_menus(share_menu(scene.shown))
+        _show_summary(scene, captured(subject, resolve(subject, view_in_link())), model)
+        show_menus(share_menu(scene.image_choice))
 
 
-def _way(capture: Capture) -> ClassWay:
-    """Return where a class's name leads to."""
+def _show_summary(scene: ExplorerScene, capture: Capture, model: Model) -> None:
+    """Draw the input and the classes; a class leads to the lens that shows its evidence."""
     count = 0 if capture.logits is None else len(capture.logits)
-    return class_way(capture.categories, count)
+    lens_link = class_links(capture.categories, count)
+    show_summary(capture, model, scene.image_choice, lens_link, instead=weights_instead())
 
 
 def _show_explorer(scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
-    """Draw the explorer, which from then on asks for what it shows, and no run of the page."""
+    """Draw the explorer, whose client requests its content without a run of the page."""
     show_atlases(model, scene.choice)
-    handed_over = scene.handed_over(model)
-    # first: it says itself what it waits for
-    show_explorer(scene, handed_over, channel_questions())
-    subject = subject_now(handed_over, model)
+    answer_scene = scene.for_answers(model)
+    # first: its client shows by itself that it waits
+    show_explorer(scene, answer_scene, channel_questions())
+    subject = subject_now(answer_scene, model)
     with header:
-        capture = captured(subject, resolve(subject, view_in_link()))
-        show_summary(
-            scene.model_input, capture, model, scene.shown, _way(capture), instead=shown_instead()
-        )
+        _show_summary(scene, captured(subject, resolve(subject, view_in_link())), model)
         lens_choice.offer_list()
-        choosing.offer_way_back()
-        offer_way_back()
+        choosing.offer_lesson_button()
+        offer_live_button()
         show_more(
-            share_menu(scene.shown),
+            share_menu(scene.image_choice),
             download_menu(scene),
-            code_menu(scene, model),
+            code_menu(scene),
             above=partial(offer_pin, scene),
         )
 
 
 def _show_live(scene: ExplorerScene, model: Model) -> None:
     """Draw the stream in place of the channels of one image."""
-    say_rounding(model)  # before the rows, whose tree is long
-    handed_over = scene.handed_over(model, is_compared=False)
-    looked = show_rows(handed_over, subject_now(handed_over, model), has_look=True)
-    look = look_of(view_in_link(), colours(), looked.layer.output_shape[0])
+    show_rounding(model)  # before the rows, whose tree is long
+    answer_scene = scene.for_answers(model, is_compared=False)
+    resolved = show_rows(answer_scene, subject_now(answer_scene, model), has_look=True)
+    look = look_of(view_in_link(), colours(), resolved.layer.output_shape[0])
     teaches = membership.taught() is not None
     show_stream(
-        model, scene.choice, looked, look, size=scene.size, whole=scene.whole, teaches=teaches
+        model, scene.choice, resolved, look, size=scene.size, whole=scene.whole, teaches=teaches
     )
 
 
 def _show_through(lens: Lens, scene: ExplorerScene, model: Model, header: DeltaGenerator) -> None:
     """Draw the lens in place of the channels."""
-    shown, model_input = scene.shown, scene.model_input
+    image_choice, model_input = scene.image_choice, scene.model_input
     trace = input_trace(model, model_input)
-    offered = (
-        lens_choice.layers_for(lens, trace) or trace.layers
-    )  # what needs a conv layer says so itself
+    # without a fitting layer any: the lens itself refuses it
+    offered = lens_choice.layers_for(lens, trace) or trace.layers
     begins_at = lens_choice.begins_at(lens, trace)
-    handed_over = scene.handed_over(model, is_compared=False, offered=offered, begins_at=begins_at)
-    subject = subject_now(handed_over, model)
+    answer_scene = scene.for_answers(model, is_compared=False, offered=offered, begins_at=begins_at)
+    subject = subject_now(answer_scene, model)
     around = st.container()
     with around:
-        looked = show_rows(handed_over, subject)
-        lens_choice.say_another(lens, trace, looked.layer.name)
-    capture = captured(subject, looked)
+        resolved = show_rows(answer_scene, subject)
+        lens_choice.warn_of_other_layer(lens, trace, resolved.layer.name)
+    capture = captured(subject, resolved)
     with header:
-        show_summary(model_input, capture, model, shown, _way(capture), instead=shown_instead())
+        _show_summary(scene, capture, model)
         lens_choice.offer_list()
-        choosing.offer_way_back()
-        offer_way_back()
+        choosing.offer_lesson_button()
+        offer_live_button()
         silenced = st.container(width="content")
         menus = st.container(horizontal=True, width="content")
     with around:
-        result = show_lens(lens, model, model_input, shown, looked.layer)
+        result = show_lens(lens, model, model_input, image_choice, resolved.layer)
     if result is not None:
         with silenced:
             offer_silenced(result, scene, model)
     with menus:
-        code = [lens_code_menu(result, scene, model)] if result is not None else []
-        show_more(share_menu(shown), *code)
+        code = [lens_code_menu(result, scene)] if result is not None else []
+        show_more(share_menu(image_choice), *code)
 
 
-def _read(shown: Shown, model: Model, *, size: int | None, whole: bool) -> ModelInput:
-    """Return what the network is given, once its layers are traced."""
-    key = (model.digest, shown.image.digest, size, whole)
+def _read(image_choice: ImageChoice, model: Model, *, size: int | None, whole: bool) -> ModelInput:
+    """Return the network's input, once its layers are traced."""
+    key = (model.digest, image_choice.image.digest, size, whole)
     is_known = st.session_state.get("_read") == key  # a spinner starts a thread
     with nullcontext() if is_known else st.spinner(say("Reading the network…")):
-        model_input = resources.prepare(model, shown.image, size=size, whole=whole)
+        model_input = resources.prepare(model, image_choice.image, size=size, whole=whole)
         input_trace(model, model_input)
     st.session_state["_read"] = key
     return model_input

@@ -1,8 +1,7 @@
-"""Keep the last images that a person gave in this session, to go back to.
+"""Keep the session's last images, to choose them again.
 
-They go when it ends; the same browser has them back where it loads its page again within minutes.
-What is kept is the file as it came and a small picture of it. It is decoded again when it is
-chosen, for pixels take many times the room.
+They end with the session; a browser that reloads its page within minutes gets them back. An image
+is kept as its file and a thumbnail, and decoded when it is chosen: pixels take many times the room.
 """
 
 import secrets
@@ -16,30 +15,30 @@ from hookviz.language.saying import say
 from hookviz.machine.memory import MEGABYTE
 from hookviz.serving.kept_photographs import OwnFile, kept_photographs
 from hookviz.types import InputImage
-from hookviz.ui.components.gallery import Thumbnail, thumbnail
+from hookviz.ui.components.pictures import Thumbnail, thumbnail
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import session
-from hookviz.ui.state import choose, choose_upload
+from hookviz.ui.state import choose_upload, open_upload
 from hookviz.ui.streamlit_internals import XSRF_COOKIE_NAME, browser_key
 
 MOST = 6
-"""How many images are kept."""
+"""Images that are kept, at most."""
 
 MOST_BYTES = 32 * MEGABYTE
-"""How many bytes their files have together; the last one is kept whatever its size."""
+"""Bytes of their files together, at most; the newest is kept at any size."""
 
-# Keys of session_state that no widget has can't be set from outside.
-_KEY, _BROUGHT, _PAGES = "_recent", "_brought", "_pages"
+# No widget has these keys, so no link can set them.
+_KEY, _PENDING, _PAGES = "_recent", "_brought", "_pages"
 
 
 @dataclass(frozen=True, slots=True)
 class RecentImage:
-    """A file that was uploaded or a photograph that was taken.
+    """An uploaded file or a photograph.
 
     Attributes:
-        thumbnail: what stands in the row; its name is made up and says nothing about the image.
+        thumbnail: in the row of images; its name is random.
         data: the file.
-        digest: of its pixels, by which the same image is known again.
+        digest: of the pixels, which identifies the image.
     """
 
     thumbnail: Thumbnail
@@ -49,12 +48,12 @@ class RecentImage:
 
 @dataclass(frozen=True, slots=True)
 class PendingImage:
-    """A file that a click leads to, which is not among the recent images yet.
+    """A file to which a click leads, before it is a recent image.
 
     Attributes:
-        name: what it is called.
+        name: of the file.
         data: the file.
-        digest: that its pixels should have.
+        digest: that its pixels must have.
         upload: its name in the link.
     """
 
@@ -65,46 +64,46 @@ class PendingImage:
 
 
 def queue_for_next_run(name: str, data: bytes, digest: str) -> None:
-    """Have the next run of the page look at a file, in a callback; the link says so at once."""
+    """Open a file in the next run of the page, in a callback; the link names it at once."""
     known = next((each.thumbnail.name for each in recent_images() if each.digest == digest), None)
     upload = known or new_name()
-    st.session_state[_BROUGHT] = PendingImage(name, data, digest, upload)
-    choose(image="Upload", upload=upload)
+    st.session_state[_PENDING] = PendingImage(name, data, digest, upload)
+    open_upload(upload)
 
 
-def take_brought() -> PendingImage | None:
-    """Return the file that was brought last, once."""
-    brought: PendingImage | None = st.session_state.pop(_BROUGHT, None)
-    return brought
+def pop_pending() -> PendingImage | None:
+    """Return the file of the last `queue_for_next_run`, once."""
+    pending: PendingImage | None = st.session_state.pop(_PENDING, None)
+    return pending
 
 
 def recent_images() -> tuple[RecentImage, ...]:
-    """Return the images that are kept, the newest first."""
-    kept: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
-    return kept
+    """Return the recent images, the newest first."""
+    images: tuple[RecentImage, ...] = st.session_state.get(_KEY, ())
+    return images
 
 
 def find_recent(name: str | None) -> RecentImage | None:
-    """Return the image of that name in a link; None where it is nobody's, or another person's.
+    """Return this person's image by its name in a link; None without one.
 
-    One that this browser gave before its page was loaded again is a recent one from now on.
+    An image from before a reload of the page becomes a recent image again.
 
     Raises:
         ImageError: it can't be read.
     """
-    found = next((each for each in recent_images() if each.thumbnail.name == name), None)
-    if found is not None or not name:
-        return found
-    kept = kept_photographs().find(_person(), name)
-    if kept is None:
+    recent = next((each for each in recent_images() if each.thumbnail.name == name), None)
+    if recent is not None or not name:
+        return recent
+    saved = kept_photographs().find(_person(), name)
+    if saved is None:
         return None
     with st.spinner(say("Reading the image…")):
-        remember(name, kept.data, resources.decode(kept.data, kept.title, name))
+        remember(name, saved.data, resources.decode(saved.data, saved.title, name))
     return recent_images()[0]
 
 
 def read_recent(recent: RecentImage) -> InputImage:
-    """Decode a recent image, and of several pages the one that is chosen.
+    """Decode a recent image, or the chosen page of one.
 
     Raises:
         ImageError: it can't be read.
@@ -115,7 +114,7 @@ def read_recent(recent: RecentImage) -> InputImage:
 
 
 def pick_page(recent: RecentImage) -> None:
-    """Show the choice of a page where the file has several; it is kept for the session."""
+    """Show the choice of a page if the file has several; the session remembers it."""
     pages = page_count(recent.data)
     if pages == 1:
         return
@@ -124,8 +123,8 @@ def pick_page(recent: RecentImage) -> None:
     chosen[name] = st.number_input(label, 1, pages, chosen.get(name, 1), key=f"page-{name}")
 
 
-def hold_for_reload() -> None:
-    """Have this browser find the recent images again where its page is loaded anew."""
+def save_for_reload() -> None:
+    """Save the recent images for this browser's next load of the page."""
     files = [
         OwnFile(each.thumbnail.name, each.thumbnail.title, each.data) for each in recent_images()
     ]
@@ -133,28 +132,28 @@ def hold_for_reload() -> None:
 
 
 def _person() -> str:
-    """Return what stands for this browser, and for who has logged in there; else an empty text."""
+    """Return a key of this browser and its login, or an empty string."""
     browser = browser_key(st.context.cookies.get(XSRF_COOKIE_NAME, ""))
     who = [st.user.get(claim) for claim in ("iss", "sub", "email")]
     return f"{browser} {who}" if browser else ""
 
 
 def new_name() -> str:
-    """Return a name by which a link can have an image of the session's own."""
+    """Return a random name for an image of the session's own in a link."""
     return secrets.token_hex(4)
 
 
 def keep_and_select(title: str, data: bytes, digest: str = "", name: str = "") -> str:
-    """Keep a file among the recent images and look at it; return the name it is kept under.
+    """Add a file to the recent images and choose it; return its name in the link.
 
     Args:
-        title: what it is called.
+        title: of the file.
         data: the file.
-        digest: that its pixels have to have; empty for any.
-        name: to keep it under; empty for a new one.
+        digest: that its pixels must have; empty for any.
+        name: in the link; empty for a new one.
 
     Raises:
-        ImageError: it can't be read, or is another picture.
+        ImageError: it can't be read, or has other pixels.
     """
     name = name or new_name()
     image = resources.decode(data, title, name)
@@ -168,22 +167,21 @@ def keep_and_select(title: str, data: bytes, digest: str = "", name: str = "") -
 
 
 def remember(name: str, data: bytes, image: InputImage) -> str:
-    """Keep an image, and drop the oldest where they become too many.
+    """Add an image to the recent ones, and drop the oldest beyond `MOST` and `MOST_BYTES`.
 
     Returns:
-        The name that it is kept under: the one that it had where it is known already.
+        The image's name in the link: the former one if the image was there already.
     """
     before = recent_images()
-    same = [kept for kept in before if kept.digest == image.digest]
+    same = [each for each in before if each.digest == image.digest]
     name = same[0].thumbnail.name if same else name
     small = thumbnail(image.pixels)
-    newest = RecentImage(Thumbnail(name, image.name, small), data, image.digest)
-    kept = [newest]
+    images = [RecentImage(Thumbnail(name, image.name, small), data, image.digest)]
     size = len(data)
     for older in [each for each in before if each not in same][: MOST - 1]:
         size += len(older.data)
         if size > MOST_BYTES:
             break
-        kept.append(older)
-    st.session_state[_KEY] = tuple(kept)
+        images.append(older)
+    st.session_state[_KEY] = tuple(images)
     return name

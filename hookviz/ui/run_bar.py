@@ -1,4 +1,4 @@
-"""Show how far a run is, and a button that ends it, in one row."""
+"""Show the progress of a run, and a button that ends it, in one row."""
 
 import time
 from collections.abc import Callable
@@ -9,82 +9,79 @@ from hookviz.language.saying import say
 from hookviz.serving.turns import RunSlot
 from hookviz.wording import time_left
 
-_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
-_SLOTS = 4  # as many as the row has things in it after a run
-_EVERY = 0.1  # seconds between two looks of the bar; a click ends the run in one of them
-
-
-def _do_nothing() -> None:
-    """Stand in for what stops a run, or takes away what is shown before the bar."""
+_BAR_AFTER_S = 0.5
+_ELEMENTS = 4  # of the row after a run
+_EVERY_S = 0.1  # between two updates of the bar, in which a click ends the run
 
 
 class RunBar:
-    """Progress bar with *Stop* beside it, which come where a run takes more than half a second.
+    """Progress bar with *Stop*, for runs that take more than half a second.
 
     Attributes:
-        share: how far the run is, 0…1.
+        share: progress of the run, 0…1.
     """
 
     def __init__(
-        self, title: str, stop: Callable[[], None] = _do_nothing, from_share: float = 0.0
+        self, title: str, stop: Callable[[], None] = lambda: None, from_share: float = 0.0
     ) -> None:
-        """Reserve places in the present container, which is a row; nothing is shown yet.
+        """Reserve elements in the present container, which is a row.
 
         Args:
-            title: what runs.
-            stop: called for a click on *Stop*, before the page starts again and so ends the run.
-            from_share: where the run goes on from, if it does.
+            title: of the run.
+            stop: called at *Stop*, before the page starts again and so ends the run.
+            from_share: progress of an earlier run with which this one starts.
         """
         self.share = from_share
-        # The others take away at once what stood there when a run before was stopped.
-        self._bar, self._button, *_ = (st.empty() for _ in range(_SLOTS))
+        # the others remove at once the elements of a stopped run before
+        self._bar, self._button, *_ = (st.empty() for _ in range(_ELEMENTS))
         self._title, self._stop, self._from_share = title, stop, from_share
-        self._held: RunSlot | None = None
-        self._started = self._looked = self._waits_since = 0.0
+        self._slot: RunSlot | None = None
+        self._started = self._updated = self._waits_since = 0.0
         self._words = ""
-        self._shown = False
-        self._instead: Callable[[], None] = _do_nothing
+        self._is_visible = False
+        self._before_bar: Callable[[], None] = lambda: None
 
-    def start(self, held: RunSlot, instead: Callable[[], None] = _do_nothing) -> None:
-        """Begin to measure: the run has its turn, and the wait before it is shown by itself.
+    def start(self, slot: RunSlot, before_bar: Callable[[], None] = lambda: None) -> None:
+        """Start the clock: the run has its job slot.
 
         Args:
-            held: the turn.
-            instead: takes away what is shown until the bar is.
+            slot: the job slot.
+            before_bar: called before the bar appears, to remove a spinner in its place.
         """
-        self._held, self._instead = held, instead
+        self._slot, self._before_bar = slot, before_bar
         self._started = time.monotonic()
 
     def show(self) -> None:
         """Show the bar and its button from now on."""
-        if not self._shown:  # a click on it starts the page again, which ends this run
-            self._shown = True
-            self._instead()
-            self._look(self._title + "…")
+        if not self._is_visible:
+            self._is_visible = True
+            self._before_bar()
+            self._update(self._title + "…")
             self._button.button(say("Stop"), on_click=self._stop, icon=":material/stop:")
 
     def report(self, share: float) -> None:
-        """Show how far the run is, 0…1."""
+        """Show the progress of the run, 0…1."""
         now = time.monotonic()
         self.share = min(1.0, max(0.0, share))
         self._waits_since = 0.0
-        if now - self._looked < _EVERY or (not self._shown and now - self._started < _PATIENCE):
+        is_early = not self._is_visible and now - self._started < _BAR_AFTER_S
+        if is_early or now - self._updated < _EVERY_S:
             return
         self.show()
-        assert self._held is not None
-        begun = self._from_share if self.share >= self._from_share else 0.0
-        done = (self.share - begun) / max(1e-9, 1 - begun)
-        self._look(f"{self._title}… {time_left(done, now - self._started - self._held.yielded)}")
+        assert self._slot is not None
+        start = self._from_share if self.share >= self._from_share else 0.0
+        done = (self.share - start) / max(1e-9, 1 - start)
+        self._update(f"{self._title}… {time_left(done, now - self._started - self._slot.yielded)}")
 
     def wait(self, position: int) -> None:
-        """Say that others compute, where it takes more than a moment; the run goes on by itself."""
+        """Show that the run waits for others, if it does for more than a moment."""
         now = time.monotonic()
         self._waits_since = self._waits_since or now
-        if now - self._waits_since < _PATIENCE / 2:
-            self._look(self._words)  # whatever is drawn lets a click end the wait
+        if now - self._waits_since < _BAR_AFTER_S / 2:
+            self._update(self._words)  # an update lets a click end the wait
             return
         self.show()
-        self._look(
+        self._update(
             say(
                 "{title}… waits for others, number {position} in the queue",
                 title=self._title,
@@ -97,9 +94,9 @@ class RunBar:
         self._bar.empty()
         self._button.empty()
 
-    def _look(self, words: str) -> None:
-        self._words, self._looked = words.rstrip(), time.monotonic()
-        if self._shown:
+    def _update(self, words: str) -> None:
+        self._words, self._updated = words.rstrip(), time.monotonic()
+        if self._is_visible:
             self._bar.progress(self.share, self._words)
         else:
             self._bar.empty()

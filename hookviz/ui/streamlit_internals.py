@@ -274,7 +274,7 @@ def forget_upload(file: str) -> None:
 
 
 def keep_uploads_in_memory() -> None:
-    """Have what is being uploaded pass through no temporary file.
+    """Keep an upload in memory on its way, in no temporary file.
 
     Streamlit keeps a file in memory once it is there; on its way it would be in /tmp, which others'
     fill.

@@ -29,18 +29,18 @@ _SCRIPTS = (
     *("presenting/slides.js", "presenting/presenting.js"),  # which read the address
 )
 PRESENT = "present"
-"""What the link calls the presenter's view; it is there where that is ``"1"``."""
+"""Link parameter: ``"1"`` for the presenter's view."""
 
 
 def is_presenting() -> bool:
-    """Return whether the page is shown to a class, on a projector."""
+    """Return whether the presenter's view is on."""
     return word(PRESENT) == "1"
 
 
 def diverging() -> str:
-    """Return the colormap for signed values: zero fades into the page, be it dark or light.
+    """Return the colormap for signed values: zero has the page's colour, dark or light.
 
-    Before a class it is the one that a projector takes least from.
+    In the presenter's view it is the one that a projector distorts least.
     """
     if is_presenting():
         return PROJECTED_SIGNED
@@ -48,15 +48,15 @@ def diverging() -> str:
 
 
 def sign_words() -> dict[str, str]:
-    """Return what the colours of signed values are called on this page, above zero and below."""
+    """Return the names of the colours of signed values above and below zero."""
     colours = COLORMAPS[diverging()]
     return {"above": say(colours.high), "below": say(colours.low)}
 
 
 def sequential() -> str:
-    """Return the colormap for values nowhere negative: zero is the page's own black or white.
+    """Return the colormap for values without negative ones: zero is the page's black or white.
 
-    Before a class it is the one that a projector takes least from.
+    In the presenter's view it is the one that a projector distorts least.
     """
     if is_presenting():
         return PROJECTED
@@ -68,13 +68,13 @@ def _of_theme() -> Colours:
 
 
 def colours() -> Colours:
-    """Return the page's colormaps, for what is drawn outside of its run."""
+    """Return the page's colormaps, for threads outside of its run."""
     return Colours(diverging(), sequential())
 
 
 @cache
 def style() -> str:
-    """Return the style sheet after the variables that it and the components take colours from."""
+    """Return the style sheet after the variables of colours for it and the components."""
     lines = "".join(f"{name}: {value};" for name, value in colour_variables().items())
     sheets = "\n".join(sheet(_HERE / name) for name in _SHEETS)
     return f"<style>:root {{{lines}}}\n{sheets}</style>"
@@ -82,11 +82,10 @@ def style() -> str:
 
 @cache
 def head(language: str = ENGLISH) -> str:
-    """Return what stands before the page: its style, and scripts that run as soon as it begins.
+    """Return the head of the page: its style, and scripts that run at its start.
 
-    First of all comes what they say in `language`. Keys that come early are kept, words are
-    explained, the fragment of the address has the explorer's view, and the presenter's view has its
-    keys and its slides.
+    They have their words in `language`, keep early keys, explain words, write the explorer's view
+    into the address, and handle the presenter's keys and slides.
     """
     texts = [(_HERE / name).read_text("utf-8") for name in _SCRIPTS]
     scripts = "".join(f"<script>{text}</script>" for text in (_terms(), *texts))
@@ -95,14 +94,14 @@ def head(language: str = ENGLISH) -> str:
 
 
 def _terms() -> str:
-    """Return the script that explains words; the page's is kept where it is drawn anew."""
+    """Return the script that explains words, which runs once on a page."""
     file = CLIENT / "terms.js"
     begin = f"window.hookvizTerms ??= {scope(file)}.explainTerms(document.body) ?? true;"
     return f"{{\n{bundle(file)}{begin}\n}}"
 
 
 def _words(language: str) -> str:
-    """Return, as script, the page's language for screen readers, the words and decimal point."""
+    """Return, as a script, the page's language, its words and decimal point."""
     facts = client_words(language)
     words = json.dumps(facts["words"]).replace("</", "<\\/")
     code = f"document.documentElement.lang = {json.dumps(facts['language'])};"

@@ -37,7 +37,7 @@ def test_ten_maps_by_keyboard_are_scored_and_kept_until_ten_others_come(
         expect(page.locator(".hv-step-title")).to_have_text("Trained, or random?")
         for at, each in enumerate(shown):
             expect(asked).to_contain_text(f"Map {at + 1} of 10")
-            page.keyboard.press("t" if each.trained == (at < 7) else "u")
+            page.keyboard.press("t" if each.is_trained == (at < 7) else "u")
             said = page.locator(".hv-blind-said")
             expect(said).to_contain_text(f"Map {at + 1} is channel {each.channel} ")
             expect(said).to_contain_text("Right." if at < 7 else "Not quite.")

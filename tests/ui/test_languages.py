@@ -18,9 +18,10 @@ def test_whoever_reads_a_language_gets_the_one_that_is_there() -> None:
 
 PAGE = """
 import streamlit as st
-from hookviz.ui.languages import speak_as_asked
+from hookviz.ui.languages import pick_language, speak_page_language
 
-st.text(speak_as_asked())
+st.text(speak_page_language())
+pick_language()
 """
 
 
@@ -50,17 +51,9 @@ def test_the_page_and_requests_beside_it_speak_the_links_language_or_the_browser
     assert page.run().text[0].value == spoken
 
 
-SWITCH = """
-from hookviz.ui.languages import pick_language, speak_as_asked
-
-speak_as_asked()
-pick_language()
-"""
-
-
 def test_nobody_waits_for_the_pattern_of_all_emojis(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "streamlit.emojis", raising=False)
-    page = AppTest.from_string(SWITCH).run()
+    page = AppTest.from_string(PAGE).run()
     assert not page.exception
     assert [each.strip() for each in page.selectbox[0].options] == ["English", "简体中文"]
     assert "streamlit.emojis" not in sys.modules

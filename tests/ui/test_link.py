@@ -6,7 +6,7 @@ import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from hookviz.ui.link import _held, view_words
+from hookviz.ui.link import _own_words, view_words
 from tests.ui.link_parameters import bound
 
 PAGE = """
@@ -75,7 +75,7 @@ def test_what_the_browser_says_counts_beside_what_it_has_not_got_yet(page: AppTe
 
 
 def test_what_a_widget_may_bind_is_streamlits(page: AppTest) -> None:
-    assert not (_held() | view_words()) & bound()
+    assert not (_own_words() | view_words()) & bound()
     assert click(page, "three steps") == {"channel": "3", "dream-steps": "3"}
     assert click(page, "none") == {}
 

@@ -1,5 +1,8 @@
+"""The page as Streamlit runs it; tests/e2e has what only a browser shows."""
+
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,6 +14,7 @@ from hookviz.models.bundled import BUNDLED
 from hookviz.models.fetching import downloads
 from hookviz.models.fetching.transfers import RetryLimits
 from hookviz.settings import settings
+from scripts.visitor import unpacked
 from tests.networks import Tiny, seeded
 from tests.repositories import cached, vit
 from tests.ui.pages import click, drawn, labels, opened, texts, write_fragment
@@ -225,3 +229,59 @@ def test_a_network_that_fails_in_the_middle_says_where(query: dict[str, str]) ->
         "fails on 1×4×14×14, after 0, 1: Given groups=1"
     ) in said
     assert "Traceback" not in said
+
+
+ADDRESS_PAGE = """
+import streamlit as st
+from hookviz.ui.page import _send_address
+from hookviz.ui.link import address, settle_query, update_link
+
+settle_query()
+st.session_state["address"] = known = address()
+if st.session_state.get("draws"):
+    known.drawn = known.view
+st.button("channel", on_click=update_link, kwargs={"channel": "5"})
+st.button("star", on_click=update_link, kwargs={"sample": "star"})
+st.button("both", on_click=update_link, kwargs={"channel": "6", "sample": "flower"})
+if st.button("in the run"):
+    update_link(channel=None)
+_send_address()
+"""
+
+
+def sent_address(page: AppTest) -> dict[str, Any] | None:
+    """What the browser gets of the last run; None where there is nothing to say."""
+    assert not page.exception
+    if not page.get("bidi_component"):
+        return None
+    facts, _ = unpacked(page.get("bidi_component")[0].proto.bytes)
+    return {name: facts[name] for name in ("view", "changes", "number", "isStep")}
+
+
+def press(page: AppTest, label: str) -> dict[str, Any] | None:
+    next(button for button in page.button if button.label == label).click().run()
+    return sent_address(page)
+
+
+def test_a_click_is_one_step_of_the_browsers_history() -> None:
+    page = AppTest.from_string(ADDRESS_PAGE, default_timeout=60).run()
+    assert sent_address(page) is None
+    assert press(page, "star") is None  # the query alone
+    changed = {"view": None, "changes": {"channel": "5"}, "number": 1}
+    assert press(page, "channel") == changed | {"isStep": True}
+    page.session_state["address"].receive({"fragment": "channel=5", "number": 1})
+    both = {"view": None, "changes": {"channel": "6"}, "number": 2}
+    assert press(page, "both") == both | {"isStep": False}  # the query's step has it
+    assert page.query_params == {"sample": "flower"}
+    mended = {"view": None, "changes": {"channel": None}, "number": 3}
+    assert press(page, "in the run") == mended | {"isStep": False}
+
+
+def test_a_page_that_draws_by_the_view_says_by_which() -> None:
+    page = AppTest.from_string(ADDRESS_PAGE, default_timeout=60).run()
+    page.session_state["draws"] = True
+    page.session_state["address"].receive({"fragment": "layer=conv1", "number": 0})
+    drawn = {"view": {"layer": "conv1"}, "changes": {}, "number": 0, "isStep": False}
+    assert sent_address(page.run()) == drawn
+    page.session_state["draws"] = False
+    assert sent_address(page.run()) is None

@@ -1,5 +1,4 @@
-"""Show the class on the page: a menu to begin or join it, a bar for its teacher and followers.
+"""Show the class on the page: a menu to start or join it, a bar for its teacher and followers.
 
-What a class is stands in `hookviz.classroom`; what goes over the wire in
-`hookviz.ui.serving.class_route`.
+`hookviz.classroom` has the classes, and `hookviz.ui.serving.class_route` their messages.
 """

@@ -1,7 +1,7 @@
-"""Show the bar above the page of who is in a class, and the form of a question to it."""
+"""Show the bar of a class above the page, its code and its questions, and the menu to join one."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from html import escape
 
 import streamlit as st
 
@@ -13,10 +13,9 @@ from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
 from hookviz.ui.classroom import guess_game, membership
-from hookviz.ui.classroom.class_code import code_menu
 from hookviz.ui.components.files import mount
 from hookviz.ui.languages import in_link
-from hookviz.ui.link import update_link
+from hookviz.ui.link import qr_code, update_link
 from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
@@ -30,49 +29,18 @@ _FAREWELLS = {
     "taught": mark("The class has ended."),
 }
 _FULL = mark("The server has no room for this screen now. It is tried again.")
+_JOIN_AGAIN = """<script>{{
+  const way = new URL(location.href);
+  way.searchParams.set("{name}", "{code}");
+  location.assign(way);
+}}</script>"""
+"""Loads the page by the link to a class, which the proxy sends to the class's server."""
 
-
-def _follower_bar(facts: Mapping[str, Any], on_over: Callable[[str], None]) -> None:
-    """Show the bar of who follows a class.
-
-    Args:
-        facts: where it is (``path``, ``code``, ``token``), what of the link is nobody else's
-            (``ofOne``), and the words.
-        on_over: gets why this page follows no more: ``left``, ``ended``, ``elsewhere``,
-            ``unknown``; anybody can send anything.
-    """
-    files = {"js": "class_follower.js", "css": "class_bar.css"}
-    mount("follower", "hv-follower", facts, files=files, over=lambda sent: on_over(str(sent)))
-
-
-def _teacher_bar(
-    facts: Mapping[str, Any],
-    on_over: Callable[[str], None],
-    on_taken: Callable[[str], None],
-    on_next: Callable[[], None],
-) -> None:
-    """Show the bar of who teaches: the shared link, how many follow, what they answer.
-
-    Args:
-        facts: where it is (``path``, ``code``, ``token``, which is empty where the session does
-            not know it), ``shown``, the ``language`` of numbers, and the words.
-        on_over: as of `_follower_bar`.
-        on_taken: gets the token that the browser has kept.
-        on_next: called for the next channel of a game.
-    """
-    mount(
-        "teacher",
-        "hv-teacher",
-        facts,
-        files={"js": "class_teacher.js", "css": "class_bar.css"},
-        over=lambda sent: on_over(str(sent)),
-        taken=lambda sent: on_taken(str(sent)),
-        next=lambda _sent: on_next(),
-    )
+_LONGEST_CODE = 20  # letters of a typed code
 
 
 def show_class() -> None:
-    """Show the bar of the teacher or of who follows, if this session is one of them."""
+    """Show the bar of a teacher or a follower, if this session is one."""
     if not classes().are_on:
         return
     taught = membership.taught()
@@ -82,7 +50,7 @@ def show_class() -> None:
         return
     joined = membership.joined()
     if joined is None:
-        _say_farewell()
+        _show_farewell()
         return
     if joined.token:
         with st.container(key="hv-class"):
@@ -90,7 +58,7 @@ def show_class() -> None:
         return
     st.warning(plain(joined.refusal), icon=":material/school:")
     with st.container(horizontal=True):
-        if joined.elsewhere:
+        if joined.is_on_other_server:
             st.link_button(say("Go to the class"), f"?{membership.FOLLOW}={joined.code}")
         st.button(
             say("Go on without a class"),
@@ -100,8 +68,8 @@ def show_class() -> None:
         )
 
 
-def _say_farewell() -> None:
-    """Say why there is no bar any more, where it was, until it is read: pupils look up late."""
+def _show_farewell() -> None:
+    """Show why the class is over in place of its bar, until it is read: pupils look up late."""
     why = membership.farewell()
     if not why:
         return
@@ -112,7 +80,9 @@ def _say_farewell() -> None:
 
 
 def _show_follower(code: str, token: str) -> None:
-    _follower_bar(
+    mount(
+        "follower",
+        "hv-follower",
         {
             "path": class_route.PATH,
             "code": code,
@@ -120,7 +90,7 @@ def _show_follower(code: str, token: str) -> None:
             "ofOne": sorted(OF_ONE),
             "ownImages": list(OWN_IMAGES),
             "language": in_link(current()),
-            "names": guess_game.said_names(),
+            "names": guess_game.class_labels(),
             "words": {
                 "follows": say("You follow your teacher."),
                 "alone": say("You look on your own."),
@@ -145,16 +115,17 @@ def _show_follower(code: str, token: str) -> None:
                 **_card_words(),
             },
         },
-        on_over=membership.leave,
+        files={"js": "class_follower.js", "css": "class_bar.css"},
+        over=lambda why: membership.leave(str(why)),  # a browser can send anything
     )
 
 
 def _card_words() -> dict[str, str]:
-    """Return what the card of a question says on every screen."""
+    """Return the words of a question's card on every screen."""
     return {
         "guess": say("What excites this channel?"),
         "patches": say("What excites the channel most"),
-        # their facts are the riddle's
+        # filled in with the riddle's facts
         "where": say("Channel {channel} of {layer}, on today's image"),
         "signed": say("Channel {channel} of {layer}, on today's image: red where it is excited"),
         "right": say("right"),
@@ -167,16 +138,19 @@ def _card_words() -> dict[str, str]:
 def _show_teacher() -> None:
     taught = membership.taught()
     if taught is not None:
-        guess_game.ask_next_if_asked()
-    held, secret = taught if taught is not None else (None, "")
-    _teacher_bar(
+        guess_game.ask_next_if_pressed()
+    school_class, secret = taught if taught is not None else (None, "")
+    code = school_class.code if school_class else ""
+    mount(
+        "teacher",
+        "hv-teacher",
         {
             "path": class_route.PATH,
-            "code": held.code if held else st.query_params.get(membership.TEACH, ""),
-            "token": secret,
-            "shown": shown_code(held.code) if held else "",
+            "code": code or st.query_params.get(membership.TEACH, ""),
+            "token": secret,  # empty if only the browser has it
+            "shown": shown_code(code) if code else "",
             "language": in_link(current()),
-            "names": guess_game.said_names(),
+            "names": guess_game.class_labels(),
             "words": {
                 "follow": {
                     "one": say("{count} screen follows"),
@@ -204,14 +178,19 @@ def _show_teacher() -> None:
                 "elsewhere": say("This class is taught in another window now."),
             },
         },
-        on_over=membership.stop_teaching,
-        on_taken=membership.take_up,
-        on_next=guess_game.go_on,
+        files={"js": "class_teacher.js", "css": "class_bar.css"},
+        over=lambda why: membership.stop_teaching(str(why)),
+        taken=lambda token: membership.resume_teaching(str(token)),
+        next=lambda _: guess_game.request_next(),
     )
-    if held is not None:
+    if code:
         hint = say("A question on the screens of all who follow")
-        ask_menu = Menu(say("Ask"), "help", "hv-class-ask", _show_question_form, hint)
-        show_menus(code_menu(held.code), ask_menu, guess_game.guess_menu())
+        show_menus(
+            # without a hint, which would cover the code under the pointer
+            Menu(say("Code"), "qr_code", "hv-class-code", partial(_show_code, code)),
+            Menu(say("Ask"), "help", "hv-class-ask", _show_question_form, hint),
+            guess_game.guess_menu(),
+        )
 
 
 def _show_question_form() -> None:
@@ -244,6 +223,82 @@ def _show_question_form() -> None:
             st.error(plain(str(error)), icon=":material/error:")
             return
         if taught is not None:
-            if not question.is_like(taught[0].question):  # else the answers would be lost
+            if not question.is_like(taught[0].question):  # asking again would lose the answers
                 taught[0].ask(question)
             st.success(say("Asked. The answers are counted at the bottom of your screen."))
+
+
+def _link_to(code: str) -> str:
+    """Return the link by which pupils follow."""
+    base = str(st.context.url or "").partition("?")[0]
+    return f"{base}?{membership.FOLLOW}={code}"
+
+
+def link_of_taught() -> str:
+    """Return the link to the class that this session teaches; empty without one."""
+    taught = membership.taught()
+    return _link_to(taught[0].code) if taught is not None else ""
+
+
+def _show_code(code: str) -> None:
+    """Show the code, large, with the link, its QR code and the button that ends the class."""
+    link = _link_to(code)
+    alt = escape(say("A QR code of the link to this class"), quote=True)
+    st.html(
+        f'<p class="hv-class-code">{shown_code(code)}</p>'
+        f'<p class="hv-qr"><img src="{qr_code(link)}" alt="{alt}"></p>'
+    )
+    st.code(link, None, wrap_lines=True)
+    st.caption(
+        say(
+            "Pupils open this link, or type the code in the menu Classroom. It is good for four "
+            "hours, and nothing of the class is kept when it ends."
+        )
+    )
+    if st.button(say("End the class"), icon=":material/stop_circle:", key="hv-class-end"):
+        membership.end()
+        st.rerun()
+
+
+def offer_class() -> None:
+    """Show the menu that starts or joins a class, unless this session is in one."""
+    if not classes().are_on or {membership.FOLLOW, membership.TEACH} & set(st.query_params):
+        return
+    hint = say("Have other screens follow yours, or follow your teacher's")
+    with st.container(key="hv-class-menu"):
+        show_menus(Menu(say("Classroom"), "groups", "hv-class-open", _show_choices, hint))
+
+
+def _show_choices() -> None:
+    with st.form("hv-join", border=False):
+        typed = st.text_input(
+            say("The code of your class"),
+            max_chars=_LONGEST_CODE,
+            autocomplete="off",
+            placeholder="K7M P3X",
+            key="hv-join-code",
+        )
+        is_sent = st.form_submit_button(say("Follow my teacher"), type="primary")
+    if is_sent:
+        joined = membership.join(typed)
+        if joined.token:
+            st.rerun()
+        if joined.is_on_other_server:
+            script = _JOIN_AGAIN.format(name=membership.FOLLOW, code=joined.code)
+            st.html(script, unsafe_allow_javascript=True)
+        else:
+            st.error(plain(joined.refusal), icon=":material/school:")
+    st.divider()
+    st.caption(
+        say(
+            "As a teacher: pupils' screens show what yours shows, until they let go, and you can "
+            "ask them questions. Photographs of your own are not shared."
+        )
+    )
+    if st.button(say("Begin a class"), icon=":material/co_present:", key="hv-class-begin"):
+        try:
+            membership.begin()
+        except ClassroomError as error:
+            st.error(plain(str(error)), icon=":material/error:")
+            return
+        st.rerun()

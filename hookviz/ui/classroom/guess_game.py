@@ -1,4 +1,4 @@
-"""Play *Guess the channel* with a class: choose what is guessed and how, and go on to the next."""
+"""Play *Guess the channel* with a class: choose the layer and the answers, and ask on."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,6 @@ from hookviz.classroom.guess_channel import (
 )
 from hookviz.classroom.question import LONGEST_ANSWER, ask_riddle
 from hookviz.errors import ClassroomError, HookVizError
-from hookviz.images import reading
 from hookviz.language.naming import class_label
 from hookviz.language.saying import mark, say
 from hookviz.models import catalog, user_models
@@ -29,74 +28,71 @@ from hookviz.ui.link import update_link
 from hookviz.ui.menu import Menu
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import ModelChoice, choose, chosen_sample, plain
+from hookviz.ui.state import ModelChoice, choose, chosen_sample, plain, sample_image
 from hookviz.ui.theme import colours
 
-OPEN = "hv-class-guess"
-"""Key of the menu."""
-
 NAMES, TYPED, WORDS = mark("Four names"), mark("Names of my own"), mark("Their own words")
-_WAYS = (NAMES, TYPED, WORDS)
+_ANSWERS = (NAMES, TYPED, WORDS)
 
 T = TypeVar("T")
 
-# Keys of session_state that no widget has can't be set from outside.
-_GAME, _NEXT, _FOUND = "_guess-game", "_guess-next", "_guess-found"
-_TAKEN = "_guess-taken"
+# No widget has these keys, so no link can set them.
+_GAME, _NEXT, _CHANNEL = "_guess-game", "_guess-next", "_guess-found"
+_MODEL_CHANGED = "_guess-taken"
 
 
 @dataclass(slots=True)
 class Game:
-    """What a class guesses, and what it has guessed.
+    """Settings of a game, and its channels so far.
 
     Attributes:
-        layer: of which layer the channels are; empty for any.
-        way: one of the ways to answer.
+        layer: of the channels; empty for any.
+        answers: kind of answers, one of `NAMES`, `TYPED` and `WORDS`.
         hides: whether votes are hidden until the question is closed.
-        known: channels that were guessed.
+        known: channels that were asked about.
     """
 
     layer: str = ""
-    way: str = NAMES
+    answers: str = NAMES
     hides: bool = True
     known: set[tuple[str, int]] = field(default_factory=set)
 
 
 def guess_menu() -> Menu:
-    """Build the menu by which the game is begun."""
+    """Return the menu that starts the game."""
     hint = say("A game: what excites this channel? Everybody guesses on their own screen")
-    return Menu(say("Guess the channel"), "extension", OPEN, _show_choices, hint)
+    return Menu(say("Guess the channel"), "extension", "hv-class-guess", _show_choices, hint)
 
 
-def go_on() -> None:
-    """Have this run of the page ask for the next channel, in a callback."""
+def request_next() -> None:
+    """Ask for the next channel in this run of the page; for a callback."""
     st.session_state[_NEXT] = True
 
 
-def ask_next_if_asked() -> None:
-    """Ask for the next channel where the teacher went on, with what the game was begun with."""
+def ask_next_if_pressed() -> None:
+    """Ask for the next channel after `request_next`, with the game's settings."""
     if not st.session_state.pop(_NEXT, False):
         return
     game = st.session_state.setdefault(_GAME, Game())
-    if game.way == TYPED:
+    if game.answers == TYPED:
         st.toast(say("Type the next channel's names in the menu Guess the channel."))
         return
     _play(game, is_first=False)
 
 
 def _show_choices() -> None:
-    if st.session_state.pop(_TAKEN, False):
-        st.rerun()  # the page with the other network, and not the menu alone
+    if st.session_state.pop(_MODEL_CHANGED, False):
+        st.rerun()  # the page, and not the menu alone
     choice = _choice_now()
     atlas = None if choice is None else _listed_atlas(choice)
     if choice is None or atlas is None:
-        _say_nearest(choice)
+        _offer_nearest(choice)
         return
     surprise = say("Surprise me")
     layer = st.selectbox(say("Layer"), [surprise, *atlas.layers], key="hv-guess-layer")
-    way = st.segmented_control(
+    answers = st.segmented_control(
         say("Answers"),
-        _WAYS,
+        _ANSWERS,
         default=NAMES,
         required=True,
         format_func=say,
@@ -105,25 +101,23 @@ def _show_choices() -> None:
     hides = st.checkbox(
         say("Hide the votes until I close the question"), value=True, key="hv-guess-hides"
     )
-    game = Game("" if layer == surprise else layer, way or NAMES, hides, _known())
-    if game.way == TYPED:
+    game = Game("" if layer == surprise else layer, answers or NAMES, hides, _known())
+    if game.answers == TYPED:
         _type_names(game)
         return
     if st.button(say("Begin the game"), type="primary", key="hv-guess-begin"):
-        _report(lambda: _play(game, is_first=True))
+        _show_error(lambda: _play(game, is_first=True))
 
 
 def _type_names(game: Game) -> None:
-    """Show a channel to the teacher first, who names it."""
-    found: Found | None = st.session_state.get(_FOUND)
+    """Show a channel to the teacher, who types its names."""
+    found: Found | None = st.session_state.get(_CHANNEL)
     if found is None or game.layer not in ("", found.layer):
         found = None
-    drawn = st.button(
-        say("Another channel") if found else say("Show me a channel"), key="hv-guess-draw"
-    )
-    if drawn:
-        found = _report(lambda: _with_atlas(lambda _model, atlas: _find(atlas, game)))
-        st.session_state[_FOUND] = found
+    label = say("Another channel") if found else say("Show me a channel")
+    if st.button(label, key="hv-guess-draw"):
+        found = _show_error(lambda: _with_atlas(lambda _model, atlas: _find(atlas, game)))
+        st.session_state[_CHANNEL] = found
     if found is None:
         return
     pictures = [each.patch for each in found.strongest if each.patch is not None]
@@ -138,7 +132,7 @@ def _type_names(game: Game) -> None:
         sent = st.form_submit_button(say("Ask the class"), type="primary")
     if sent:
         is_first = not game.known
-        _report(lambda: _play(game, is_first=is_first, found=found, typed=typed.splitlines()))
+        _show_error(lambda: _play(game, is_first=is_first, found=found, typed=typed.splitlines()))
 
 
 def _known() -> set[tuple[str, int]]:
@@ -146,8 +140,8 @@ def _known() -> set[tuple[str, int]]:
     return game.known if game is not None else set()
 
 
-def _report(work: Callable[[], T]) -> T | None:
-    """Do it, or say why it can't be done."""
+def _show_error(work: Callable[[], T]) -> T | None:
+    """Call a function and return its result; show an error and return None if it fails."""
     try:
         return work()
     except HookVizError as error:
@@ -171,11 +165,11 @@ def _play(
     def ask(model: Model, atlas: Atlas) -> None:
         channel = found or _find(atlas, game)
         names = None
-        if game.way == NAMES:
+        if game.answers == NAMES:
             names = four_names(atlas, channel, rng)
-        elif game.way == TYPED:
+        elif game.answers == TYPED:
             names = typed_names(typed, rng)
-        image = reading.read(chosen_sample().path)  # nobody's own photograph
+        image = sample_image(chosen_sample())  # no photograph of the session's own
         model_input = resources.prepare(model, image, size=None, whole=False)
         choice = _choice_now()
         cache = resources.sample_cache(choice) if choice is not None else None
@@ -194,34 +188,31 @@ def _play(
 
     _with_atlas(ask)
     st.session_state[_GAME] = game
-    st.session_state.pop(_FOUND, None)
+    st.session_state.pop(_CHANNEL, None)
 
 
 def _find(atlas: Atlas, game: Game) -> Found:
     return find_channel(atlas, game.layer, SystemRandom(), game.known)
 
 
-def said_names() -> dict[str, str]:
-    """Return how this screen says the classes of the atlases in the box, where it does otherwise.
+def class_labels() -> dict[str, str]:
+    """Return this screen's translations of class names in bundled atlases.
 
-    The names of a riddle come as the atlas has them, since a class may speak two languages.
+    A riddle has the atlas's own names: the screens of a class can differ in language.
     """
-    said = {name: class_label(number, CATEGORIES) for number, name in enumerate(CATEGORIES)}
-    said[PHOTOGRAPH] = say(PHOTOGRAPH)
-    return {name: own for name, own in said.items() if own != name}
+    labels = {name: class_label(number, CATEGORIES) for number, name in enumerate(CATEGORIES)}
+    labels[PHOTOGRAPH] = say(PHOTOGRAPH)
+    return {name: label for name, label in labels.items() if label != name}
 
 
 def _choice_now() -> ModelChoice | None:
-    """Return the network that is looked at, with all its channels; None for weights of one's own.
+    """Return the network in the link, with all its channels; None for uploaded weights.
 
-    The bar is drawn before the choice is.
+    The bar is drawn before the sidebar's choice.
     """
-    asked = st.query_params.get("model", "")
-    specs = [
-        *user_models.specs(),
-        *catalog.models_at_once(asked),
-    ]
-    spec = next((each for each in specs if asked in (each.title, each.name)), None)
+    in_link = st.query_params.get("model", "")
+    specs = [*user_models.specs(), *catalog.models_at_once(in_link)]
+    spec = next((each for each in specs if in_link in (each.title, each.name)), None)
     weights = st.query_params.get("weights", "pretrained")
     if weights == "yours":
         return None
@@ -231,17 +222,17 @@ def _choice_now() -> ModelChoice | None:
 
 
 def _listed_atlas(choice: ModelChoice) -> Atlas | None:
-    """Return an atlas of a network of that name, before it is loaded; None where there is none."""
+    """Return an atlas of a network of that name, before it is loaded; None without one."""
     if choice.weights == "random":
         return None
     return next((each for each in known_atlases() if each.model == choice.spec.name), None)
 
 
 def _with_atlas(work: Callable[[Model, Atlas], T]) -> T:
-    """Do it with the network that is looked at, and its atlas.
+    """Call a function with the network in the link and its atlas, and return the result.
 
     Raises:
-        ClassroomError: it has none.
+        ClassroomError: it has no atlas.
     """
     choice = _choice_now()
     if choice is None or _listed_atlas(choice) is None:
@@ -261,32 +252,31 @@ def _no_atlas(choice: ModelChoice | None) -> str:
     )
 
 
-def nearest(choice: ModelChoice | None) -> ModelSpec | None:
-    """Return a network with an atlas: the same one as it was trained, else one trained alike."""
-    named = {each.model for each in known_atlases()}
-    listed = [spec for spec in catalog.described_models() if spec.name in named]
-    if choice is None:
-        return next(iter(listed), None)
-    asked = choice.spec
-    listed.sort(key=lambda spec: (spec.name != asked.name, spec.trained_on != asked.trained_on))
+def _nearest(choice: ModelChoice | None) -> ModelSpec | None:
+    """Return a network with an atlas: the same one pretrained, or one of the same training set."""
+    names = {each.model for each in known_atlases()}
+    listed = [spec for spec in catalog.described_models() if spec.name in names]
+    if choice is not None:
+        own = choice.spec
+        listed.sort(key=lambda spec: (spec.name != own.name, spec.trained_on != own.trained_on))
     return next(iter(listed), None)
 
 
-def _say_nearest(choice: ModelChoice | None) -> None:
-    """Say that there is nothing to guess, and offer the nearest network that has an atlas."""
+def _offer_nearest(choice: ModelChoice | None) -> None:
+    """Show that the network has no atlas, and a button for the nearest one with an atlas."""
     st.info(plain(_no_atlas(choice)), icon=":material/extension_off:")
-    spec = nearest(choice)
+    spec = _nearest(choice)
     if spec is not None:
         st.button(
             say("Take {model}", model=spec.title),
-            on_click=_take,
+            on_click=_choose_model,
             args=(spec.title,),
             type="primary",
             key="hv-guess-take",
         )
 
 
-def _take(title: str) -> None:
-    st.session_state[_TAKEN] = True
+def _choose_model(title: str) -> None:
+    st.session_state[_MODEL_CHANGED] = True
     choose(model=title, weights="pretrained")
     update_link(**dict.fromkeys(("layer", "after", "channel", "cell")))

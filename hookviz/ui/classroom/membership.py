@@ -1,7 +1,7 @@
-"""Keep the session's part in a class: its teacher, one who follows, or neither.
+"""Keep the session's role in a class: teacher, follower or neither.
 
-The link says which class (``follow`` and ``class``); what it takes to be in one, a pass or the
-teacher's secret, is the session's and the browser tab's.
+The link names the class (``follow`` and ``class``); the follower's pass and the teacher's secret
+stay in the session and the browser's tab.
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from hookviz.ui.serving.queue_wait import session
 from hookviz.ui.serving.visitors import page_address
 
 FOLLOW, TEACH = "follow", "class"
-"""Link parameters with the code of the class that is followed, and of the one that is taught."""
+"""Link parameters with the code of the followed class, and of the taught one."""
 
-# Keys of session_state that no widget has can't be set from outside.
+# No widget has these keys, so no link can set them.
 _TAUGHT, _JOINED, _FAREWELL = "_taught", "_joined", "_farewell"
 
 
@@ -28,28 +28,28 @@ class Joined:
     """Result of joining by a code.
 
     Attributes:
-        typed: the code as the link has it.
-        code: the class's, as the server knows it.
-        token: the session's pass; empty where it got none.
-        refusal: why not, in words.
-        elsewhere: whether another server has the class.
+        typed: the code in the link.
+        code: the class's code on the server.
+        token: the session's pass; empty without one.
+        refusal: why it got none.
+        is_on_other_server: whether another server has the class.
     """
 
     typed: str
     code: str
     token: str = ""
     refusal: str = ""
-    elsewhere: bool = False
+    is_on_other_server: bool = False
 
 
 def begin() -> None:
-    """Begin a class and teach it.
+    """Start a class and teach it.
 
     Raises:
         ClassroomError: there are too many.
     """
-    begun = classes().begin(session(), page_address())
-    _teach(begun.code, begun.secret_for_the_teacher())
+    school_class = classes().begin(session(), page_address())
+    _teach(school_class.code, school_class.secret_for_the_teacher())
 
 
 def _teach(code: str, secret: str) -> None:
@@ -59,9 +59,9 @@ def _teach(code: str, secret: str) -> None:
 
 
 def taught() -> tuple[SchoolClass, str] | None:
-    """Return the class that this session teaches and its secret; None if there is none any more.
+    """Return the class that this session teaches and its secret; None without one.
 
-    One that is over leaves the link too.
+    A class that has ended is removed from the link.
     """
     code, secret = st.session_state.get(_TAUGHT, ("", ""))
     taught_class = classes().taught(code, secret)
@@ -72,8 +72,8 @@ def taught() -> tuple[SchoolClass, str] | None:
     return None
 
 
-def take_up(secret: str) -> None:
-    """Teach the link's class again after the page was loaded anew, with what the tab has kept."""
+def resume_teaching(secret: str) -> None:
+    """Teach the link's class again after a reload, with the secret that the tab has stored."""
     code = read_code(st.query_params.get(TEACH, ""))
     if classes().taught(code, secret) is None:
         stop_teaching("unknown")
@@ -82,17 +82,14 @@ def take_up(secret: str) -> None:
 
 
 def stop_teaching(why: str) -> None:
-    """Forget the class that this session taught, which goes on until it is ended.
+    """Stop teaching a class, which goes on until it is ended.
 
-    A link that was sent before its end, and comes after it, names a class that is unknown; that
-    it has ended is the better word.
+    After the end of a class a late link names an unknown one: "ended" stays the reason.
     """
     is_late = why == "unknown" and farewell() == "taught"
     if not is_late and (_TAUGHT in st.session_state or TEACH in st.query_params):
-        # What a teacher looks at was theirs all along.
-        st.session_state[_FAREWELL] = (
-            "taught" if why == "ended" else why
-        )  # first: a click may end this run anywhere
+        # first: a click may end this run anywhere
+        st.session_state[_FAREWELL] = "taught" if why == "ended" else why
     st.session_state.pop(_TAUGHT, None)
     update_link(**{TEACH: None})
 
@@ -106,7 +103,7 @@ def end() -> None:
 
 
 def join(typed: str) -> Joined:
-    """Follow the class of a code, where there is one."""
+    """Follow the class of a code, if it exists."""
     st.session_state.pop(_JOINED, None)
     joined = _admitted(typed)
     if joined.token:
@@ -117,18 +114,18 @@ def join(typed: str) -> Joined:
 
 
 def joined() -> Joined | None:
-    """Return the class that the link says is followed, or why not; None if it says nothing."""
+    """Return the result of joining the class in the link; None without one."""
     typed = st.query_params.get(FOLLOW)
     if not typed:
         return None
-    known: Joined | None = st.session_state.get(_JOINED)
-    if known is None or typed not in (known.typed, known.code):
-        known = st.session_state[_JOINED] = _admitted(typed)
-    return known
+    result: Joined | None = st.session_state.get(_JOINED)
+    if result is None or typed not in (result.typed, result.code):
+        result = st.session_state[_JOINED] = _admitted(typed)
+    return result
 
 
 def leave(why: str) -> None:
-    """Stop following."""
+    """Stop following, for a reason."""
     if why == "left":
         forget_farewell()
     elif _JOINED in st.session_state or FOLLOW in st.query_params:
@@ -139,13 +136,13 @@ def leave(why: str) -> None:
 
 
 def farewell() -> str:
-    """Return why the class that this session was in is over; empty where nothing is to be said."""
+    """Return why this session's class is over; empty if the person knows."""
     why: str = st.session_state.get(_FAREWELL, "")
     return why
 
 
 def forget_farewell() -> None:
-    """Forget why the class that this session was in is over."""
+    """Delete the reason that `farewell` returns."""
     st.session_state.pop(_FAREWELL, None)
 
 
@@ -154,5 +151,7 @@ def _admitted(typed: str) -> Joined:
         followed = classes().find(typed, session(), page_address())
         return Joined(typed, followed.code, followed.admit(session()))
     except ClassroomError as error:
-        elsewhere = isinstance(error, OtherServerError)
-        return Joined(typed, read_code(typed), refusal=str(error), elsewhere=elsewhere)
+        is_on_other_server = isinstance(error, OtherServerError)
+        return Joined(
+            typed, read_code(typed), refusal=str(error), is_on_other_server=is_on_other_server
+        )

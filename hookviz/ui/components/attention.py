@@ -1,8 +1,7 @@
-"""Show who attends to whom: patches of the photograph to click, and every head's map beside it.
+"""Show attention: patches of the photograph to click, and every head's map beside it.
 
-The weights go to the browser once, in 16 bits each, so that a click is answered there. Above
-`MOST_BYTES` only the mean and the head that was chosen go, and above that with these only what one
-patch asks.
+The weights go to the browser once, in 16 bits each, so that it answers a click by itself. Above
+`MOST_BYTES` it gets the mean and the chosen head; if these are too many, one query's weights.
 """
 
 import hashlib
@@ -23,20 +22,20 @@ from hookviz.ui.theme import is_presenting
 from hookviz.wording import number
 
 MOST_BYTES = 4_000_000
-"""Of weights that are sent for one picture: all 12 heads of 196 patches take a quarter of it."""
+"""Of weights for one picture: all 12 heads of 196 patches take a quarter of it."""
 
-_UNIT = 1024  # what a weight of 1 is sent as, so that those far below keep three digits
+_UNIT = 1024  # of a weight of 1 when it is sent: small weights keep three digits
 
 
 def show_attention(panel: AttentionPanel, key: str) -> None:
-    """Show the panel, to click a patch and to pick up a head."""
+    """Show the panel, in which a patch and a head can be picked."""
     facts, file = attention_facts(panel, PROJECTED if is_presenting() else COLORMAP)
     mount("attention", key, facts, file)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Sent:
-    """What goes to the browser: ``(heads, windows, queries, keys)`` with names and cells."""
+    """Weights for the browser, ``(heads, windows, queries, keys)``, with names and cells."""
 
     names: tuple[str, ...]
     weights: NDArray[np.float16]
@@ -47,20 +46,21 @@ class _Sent:
 def attention_facts(
     panel: AttentionPanel, colormap: str, most_bytes: int = MOST_BYTES
 ) -> tuple[dict[str, Any], bytes]:
-    """Return what the browser draws of a panel, and the bytes of its weights.
+    """Return the browser's facts of a panel, and the bytes of its weights.
 
     Args:
         panel: the attention.
         colormap: of its maps, one of `hookviz.drawing.colormaps.COLORMAPS`.
-        most_bytes: that the weights may take.
+        most_bytes: of the weights.
     """
-    sent = _sent(panel, most_bytes)
+    sent = _select(panel, most_bytes)
     file = sent.weights.astype("<f2").tobytes()
-    shown = say("mean") if panel.head is None else _head(panel.head)
+    head = say("mean") if panel.head is None else _head(panel.head)
+    scale = say("Click a patch, or a map to lay it over the photograph. Each has its own scale.")
     height, width = panel.photograph.shape[:2]
     facts = {
         "title": panel.title,
-        "caption": sentences(_scale(), sent.note),
+        "caption": sentences(scale, sent.note),
         "image": data_url(encode_png(panel.photograph)),
         "size": [width, height],
         "grid": list(panel.grid),
@@ -74,9 +74,9 @@ def attention_facts(
             for each in panel.fixed
         ],
         "query": panel.query,
-        "head": sent.names.index(shown),
+        "head": sent.names.index(head),
         "ramp": [f"#{bytes(colour).hex()}" for colour in palette_of(colormap)[:LEVELS, :3]],
-        "key": hashlib.blake2b(file + bytes(repr(shown + str(panel.query)), "utf-8")).hexdigest(),
+        "key": hashlib.blake2b(file + repr(head + str(panel.query)).encode()).hexdigest(),
     }
     return facts, file
 
@@ -85,12 +85,8 @@ def _head(head: int) -> str:
     return say("head {number}", number=head)
 
 
-def _scale() -> str:
-    return say("Click a patch, or a map to lay it over the photograph. Each has its own scale.")
-
-
-def _sent(panel: AttentionPanel, most_bytes: int) -> _Sent:
-    """Return as much as fits: all heads; the mean and one; what one patch asks in all heads."""
+def _select(panel: AttentionPanel, most_bytes: int) -> _Sent:
+    """Return all heads, or the mean and one, or one query in all heads: the first that fits."""
     every = panel.weights.swapaxes(0, 1)  # (heads, windows, queries, keys)
     names = (say("mean"), *map(_head, range(len(every))))
     size = every[0].size * 2

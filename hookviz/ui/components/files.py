@@ -1,6 +1,6 @@
-"""Register the components of JavaScript and CSS, and pack the data that they are given.
+"""Register components of JavaScript and CSS, and pack their data.
 
-A component's own files stand beside this one; what it shares with the explorer is in the folder of
+A component's files are in this folder; files that it shares with the explorer are in the folder of
 the explorer's client.
 """
 
@@ -20,10 +20,9 @@ _FOLDER = Path(__file__).parent
 
 
 def script(name: str) -> str:
-    """Bundle a component's module and those that it imports into one script without imports.
+    """Bundle a component's module and its imports into one script.
 
-    `afterHead` of ``page.js`` waits for the page's head, whose colours and words a component draws
-    with.
+    `afterHead` of ``page.js`` waits for the page's head, which has the colours and words.
     """
     modules = bundle(_FOLDER / "page.js", _FOLDER / name)
     begin, draw = scope(_FOLDER / "page.js"), scope(_FOLDER / name)
@@ -31,8 +30,14 @@ def script(name: str) -> str:
 
 
 @cache
+def style(file: Path) -> str:
+    """Return a ``<style>`` element with the sheet of a CSS file."""
+    return f"<style>{file.read_text('utf-8')}</style>"
+
+
+@cache
 def component(name: str, *, js: str = "", css: str = "") -> Any:
-    """Register a Streamlit component once, of ``NAME.js`` and ``NAME.css`` or the files named."""
+    """Register a Streamlit component once, from ``NAME.js`` and ``NAME.css`` or other files."""
     return st.components.v2.component(
         f"hookviz_{name}",
         css=sheet(_FOLDER / (css or f"{name}.css")),
@@ -47,65 +52,64 @@ def mount(
     picture: bytes = b"",
     *,
     files: Mapping[str, str] | None = None,
-    **heard: Callable[[Any], None],
+    **callbacks: Callable[[Any], None],
 ) -> None:
-    """Show a component, and hear what it sends.
+    """Show a component, and call a callback for each value that it sends.
 
     Args:
         name: of the component.
-        key: of it in Streamlit's state.
-        facts: what it draws.
-        picture: likewise, where there is one.
-        files: its ``js`` and ``css``, where they are not called as it is.
-        heard: for each name under which it sends something what gets that. It comes from a browser,
-            so that it can be anything but None.
+        key: of the component in Streamlit's state.
+        facts: its data.
+        picture: bytes after the data.
+        files: its ``js`` and ``css``, if they have other names than the component.
+        callbacks: by the name under which the component sends a value. The value comes from a
+            browser and can be anything but None.
     """
 
-    def tell(part: str) -> None:
+    def call(part: str) -> None:
         sent = st.session_state.get(key, {}).get(part)
         match sent:
             case {"number": int(number), "value": value}:  # of ahead.js
-                st.session_state[f"{key} taken"] = max(number, taken(key))
+                st.session_state[f"{key} taken"] = max(number, _last_number(key))
                 sent = value
-        if sent is not None:  # else the component has gone since
-            heard[part](sent)
+        if sent is not None:  # else the component is no longer on the page
+            callbacks[part](sent)
 
     component(name, **(files or {}))(
         key=key,
-        data=packed({"taken": taken(key), **facts}, picture),
-        **{f"on_{part}_change": partial(tell, part) for part in heard},
+        data=packed({"taken": _last_number(key), **facts}, picture),
+        **{f"on_{part}_change": partial(call, part) for part in callbacks},
     )
 
 
-def each_once(key: str, hear: Callable[[Any], None]) -> Callable[[Any], None]:
-    """Return what hears each of the values that ``counted`` of ``page.js`` sends, and none twice.
+def each_once(key: str, callback: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return a callback for ``counted`` of ``page.js`` that passes each of its values on once.
 
-    Of two requests that wait for the same run Streamlit keeps the newer one's trigger. So the
-    browser sends a value until `mount` tells it, by `taken`, that it was heard.
+    Of two requests for the same run Streamlit keeps the newer trigger alone. So the browser repeats
+    a value until `mount` confirms its number.
     """
 
-    def hear_all(sent: object) -> None:
+    def receive(sent: object) -> None:
         for each in sent if isinstance(sent, list) else ():
             match each:
-                case {"number": int(number), "value": value} if number > taken(key):
+                case {"number": int(number), "value": value} if number > _last_number(key):
                     st.session_state[f"{key} taken"] = number
-                    hear(value)
+                    callback(value)
 
-    return hear_all
+    return receive
 
 
-def taken(key: str) -> int:
-    """Return the number of the last value that was heard of a component, 0 before one."""
+def _last_number(key: str) -> int:
+    """Return the number of a component's last received value, 0 before one."""
     number: int = st.session_state.get(f"{key} taken", 0)
     return number
 
 
 def packed(facts: Mapping[str, Any], picture: bytes = b"") -> bytes:
-    """Pack a component's data: the length of a text, that text in JSON, and a picture if any.
+    """Pack a component's data for ``unpacked`` of ``shared.js``: length, JSON text, picture.
 
-    As bytes, since Streamlit writes a dictionary as JSON twice and looks through it for tables.
-    ``unpacked`` in ``shared.js`` reads it.
+    Streamlit would write a dictionary as JSON twice and search it for tables.
     """
-    # With the language, so that a component is drawn anew in another; facts of its own come first.
+    # with the language: the component is drawn again in another; its own facts come first
     text = json.dumps({"language": current(), **facts}).encode()
     return struct.pack("<I", len(text)) + text + picture

@@ -34,7 +34,7 @@ export const playerBar = (find, current) => {
   return show;
 };
 
-// Shown where there are several; they have names once one of them was allowed.
+// ImageChoice where there are several; they have names once one of them was allowed.
 export const offerCameras = async (find, device) => {
   const devices = await navigator.mediaDevices.enumerateDevices().catch(() => []);
   const found = devices.filter((each) => each.kind === "videoinput" && each.deviceId);

@@ -1,4 +1,4 @@
-"""Show the panels of a lens: pictures, grids, charts and tables side by side, maps, trees."""
+"""Show the panels of a lens: pictures, grids, charts and tables side by side, maps and trees."""
 
 import hashlib
 from collections.abc import Callable, Collection, Sequence
@@ -9,6 +9,8 @@ import streamlit as st
 from PIL import Image
 
 from hookviz.drawing.attention_panel import AttentionPanel
+from hookviz.drawing.charts import COLOURS, axis_of
+from hookviz.drawing.colormaps import ABOVE, BELOW
 from hookviz.drawing.grid import Grid, tile_facts
 from hookviz.drawing.layout import Geometry
 from hookviz.drawing.panels import (
@@ -25,45 +27,45 @@ from hookviz.drawing.pictures import encode_jpeg, encode_png
 from hookviz.language.saying import localised, say, sentences
 from hookviz.markup import data_url
 from hookviz.types import Pixels
-from hookviz.ui.components.chart import chart_facts
 from hookviz.ui.components.files import component, mount, packed
 from hookviz.ui.state import Cell
 from hookviz.ui.theme import diverging, sequential
 from hookviz.wording import number
 
-_MOST_ROWS, _MOST_COLUMNS = 10, 4  # of a table that stands among pictures
+_MOST_ROWS, _MOST_COLUMNS = 10, 4  # of a table among pictures
+_MAP_PX, _MAP_QUALITY = 160, 85  # twice the size on the screen
 
 Lead = Callable[[int, Cell | None, Cell], None]
-"""Shows a channel: its number, the cell pointed at if any, and the size of its map."""
+"""Opens a channel: its number, the cell under the pointer if any, and the size of its map."""
 Facts = dict[str, Any]
 
 
-def is_drawn(panel: Panel) -> bool:
-    """Return whether it stands among pictures, as all do that are small or can be made so."""
+def is_on_board(panel: Panel) -> bool:
+    """Return whether a panel is shown on a board among pictures."""
     if type(panel) is TablePanel:
         return len(panel.rows) <= _MOST_ROWS and len(panel.columns) <= _MOST_COLUMNS
     if isinstance(panel, AttentionPanel):
-        return False  # one clicks on it, and it has a widget of its own
+        return False  # it has a widget of its own
     return isinstance(panel, ChartPanel | GridPanel | ImagePanel)
 
 
 def show_panels(
     panels: Sequence[Panel], leads_to: Callable[[str], Lead | None], *, key: str
 ) -> None:
-    """Show the panels that are drawn.
+    """Show panels on one board.
 
     Args:
-        panels: those of `is_drawn`; grids that follow each other with one title are states of one
-            thing, which a switch flips between.
-        leads_to: from a layer to what shows one of its channels; None where nothing can.
+        panels: those of `is_on_board`; neighbouring grids with one title are states of one grid,
+            with a switch between them.
+        leads_to: returns, for a layer, the callback that opens one of its channels; None without.
         key: of the component in Streamlit's state.
     """
-    shown = _flipped(panels)
+    groups = _group_states(panels)
 
     def picked() -> None:
         match st.session_state[key].get("picked"):
-            case {"panel": int(at)} as where if 0 <= at < len(shown):
-                _lead(shown[at][-1], where, leads_to)
+            case {"panel": int(at)} as position if 0 <= at < len(groups):
+                _lead(groups[at][-1], position, leads_to)
 
     file = bytearray()
 
@@ -72,17 +74,17 @@ def show_panels(
         file.extend(data)
         return begin, len(file)
 
-    facts = [_facts(states, leads_to, add) for states in shown]
+    facts = [_facts(states, leads_to, add) for states in groups]
     component("panels")(
         key=key, data=packed({"panels": facts}, bytes(file)), on_picked_change=picked
     )
 
 
-def _flipped(panels: Sequence[Panel]) -> list[list[Panel]]:
-    """Return the panels, with the states of one grid together."""
-    shown: list[list[Panel]] = []
+def _group_states(panels: Sequence[Panel]) -> list[list[Panel]]:
+    """Group the states of each grid; every other panel is a group by itself."""
+    groups: list[list[Panel]] = []
     for panel in panels:
-        before = shown[-1][-1] if shown else None
+        before = groups[-1][-1] if groups else None
         if (
             isinstance(panel, GridPanel)
             and panel.state
@@ -90,22 +92,23 @@ def _flipped(panels: Sequence[Panel]) -> list[list[Panel]]:
             and before.state
             and before.title == panel.title
         ):
-            shown[-1].append(panel)
+            groups[-1].append(panel)
         else:
-            shown.append([panel])
-    return shown
+            groups.append([panel])
+    return groups
 
 
-def _lead(panel: Panel, where: dict[str, Any], leads_to: Callable[[str], Lead | None]) -> None:
+def _lead(panel: Panel, position: dict[str, Any], leads_to: Callable[[str], Lead | None]) -> None:
+    """Open the channel at a browser's `position` in a panel, if it is one."""
     lead = leads_to(getattr(panel, "layer", ""))
     if lead is None:
         return
-    match panel, where:
+    match panel, position:
         case GridPanel(grid=grid), {"channel": int(channel), "cell": cell}:
             at = (cell[0], cell[1]) if isinstance(cell, list) and len(cell) == 2 else None
             lead(channel, at, grid.shape[1:])
-        case ChartPanel(labels=labels), {"position": int(place)} if 0 <= place < len(labels):
-            lead(int(labels[place]), None, (0, 0))
+        case ChartPanel(labels=labels), {"position": int(bar)} if 0 <= bar < len(labels):
+            lead(int(labels[bar]), None, (0, 0))
 
 
 def _facts(
@@ -113,7 +116,7 @@ def _facts(
     leads_to: Callable[[str], Lead | None],
     add: Callable[[bytes], tuple[int, int]],
 ) -> Facts:
-    """Return what the browser needs of a panel; `add` keeps bytes and says where they lie."""
+    """Return the browser's facts of a panel; `add` stores bytes and returns their position."""
     panel = states[-1]
     words: Facts = {
         "title": getattr(panel, "title", ""),
@@ -122,7 +125,7 @@ def _facts(
     }
     match panel:
         case ChartPanel():
-            return {"panel": "chart", **chart_facts(panel, can_be_picked=words["leads"]), **words}
+            return {"panel": "chart", **_chart_facts(panel, can_be_picked=words["leads"]), **words}
         case GridPanel():
             grids = [_grid_facts(each, add) for each in states if isinstance(each, GridPanel)]
             return {"panel": "grid", "states": grids, **words}
@@ -181,7 +184,7 @@ def _key(data: bytes) -> str:
 
 
 def _tile_places(tiles: Geometry) -> Facts:
-    """Return where the tiles of a picture begin and how wide one is, in shares of its sides."""
+    """Return the corners of a picture's tiles and their width, in shares of its sides."""
     corners = (tiles.box(at)[:2] for at in range(tiles.count))
     return {
         "places": [[left / tiles.width, top / tiles.height] for left, top in corners],
@@ -194,7 +197,7 @@ def _cell_text(cell: str | int | float) -> str:
 
 
 def tree(panel: TreePanel, key: str) -> None:
-    """Show the rows, those below the depth that is shown at first folded away."""
+    """Show the rows of a tree; those below its first depth are folded away."""
     component("tree")(
         key=key,
         data={
@@ -214,14 +217,10 @@ def tree(panel: TreePanel, key: str) -> None:
     )
 
 
-_SIDE = 160  # pixels of the pictures, twice what they take on the screen
-_QUALITY = 85
-
-
 def show_maps(
     panel: MapsPanel, key: str, leading: Collection[int], on_pick: Callable[[int], None]
 ) -> None:
-    """Show the maps; `on_pick` gets the position of the one clicked, of `leading`."""
+    """Show maps over their images; `on_pick` gets the position of a clicked one of `leading`."""
 
     def picked(sent: object) -> None:
         match sent:
@@ -242,7 +241,43 @@ def show_maps(
 
 
 def _small(picture: Pixels) -> str:
-    """Return a picture, no longer than `_SIDE`, as a data URL."""
+    """Return a picture with sides of at most `_MAP_PX` as a data URL."""
     small = Image.fromarray(picture)
-    small.thumbnail((_SIDE, _SIDE))
-    return data_url(encode_jpeg(np.asarray(small), quality=_QUALITY), "jpeg")
+    small.thumbnail((_MAP_PX, _MAP_PX))
+    return data_url(encode_jpeg(np.asarray(small), quality=_MAP_QUALITY), "jpeg")
+
+
+def chart(panel: ChartPanel, key: str, on_pick: Callable[[int], None] | None) -> None:
+    """Show a chart of bars or lines; `on_pick` gets the position of a clicked bar."""
+
+    def picked(sent: object) -> None:
+        match sent:
+            case int(position) if 0 <= position < len(panel.labels) and on_pick:
+                on_pick(position)
+
+    facts = _chart_facts(panel, can_be_picked=on_pick is not None)
+    mount("chart", key, facts, picked=picked)
+
+
+def _chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> Facts:
+    axis = axis_of(panel)
+    return {
+        "alt": panel.alt,
+        "kind": panel.kind,
+        "unit": panel.unit,
+        "labels": list(panel.labels),
+        "places": say(panel.places),
+        "isScale": panel.is_scale,
+        "picks": can_be_picked,
+        "zero": 0.0 if panel.log else max(0.0, axis.share(0.0) or 0.0),
+        "ticks": [list(tick) for tick in axis.ticks],
+        "series": [
+            {
+                "name": name,
+                "colours": [BELOW, ABOVE] if panel.is_signed else [COLOURS[at % len(COLOURS)]] * 2,
+                "shares": [axis.share(float(value)) for value in values],
+                "texts": [number(float(value)) for value in values],
+            }
+            for at, (name, values) in enumerate(panel.series.items())
+        ],
+    }

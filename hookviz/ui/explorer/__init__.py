@@ -1,1 +1,1 @@
-"""Show the channels of a layer, and one of them picked up: its map, its sum, its kernel."""
+"""Show the explorer on the page: its client, its menus, atlases, and a pinned view."""

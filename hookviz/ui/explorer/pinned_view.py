@@ -1,4 +1,4 @@
-"""Keep view A of a comparison in the link, and find its image and network again from there."""
+"""Write view A of a comparison into the link, and read its image and network from there."""
 
 from urllib.parse import parse_qsl, urlencode
 
@@ -14,26 +14,31 @@ from hookviz.ui.link import update_link
 from hookviz.ui.recent_images import find_recent, read_recent
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_sessions import PinnedScene
-from hookviz.ui.state import WEIGHTS, ModelChoice, Shown, choose
+from hookviz.ui.state import WEIGHTS, ImageChoice, ModelChoice, choose
 
 PIN = "a"
-"""What the link calls the pinned view."""
+"""Link parameter: the pinned view."""
 
 _CHOICE = "_pinned-model"  # a key of session_state that no widget has can't be set from outside
 _LONGEST = 1000  # letters of a pinned view in a link
 
 
 def pin(
-    shown: Shown, choice: ModelChoice, step: ActivationKey, *, size: int | None, whole: bool
+    image_choice: ImageChoice,
+    choice: ModelChoice,
+    step: ActivationKey,
+    *,
+    size: int | None,
+    whole: bool,
 ) -> None:
-    """Keep what is on the screen as A; uploaded weights stay with the session."""
-    sample = next((each.name for each in samples() if each.path == shown.file), None)
-    image = {"sample": sample} if sample else {"upload": shown.upload}
-    file = choice.checkpoint  # told from others by Streamlit's name for it
+    """Pin a view as A; uploaded weights stay with the session."""
+    sample = next((each.name for each in samples() if each.path == image_choice.file), None)
+    image = {"sample": sample} if sample else {"upload": image_choice.upload}
+    file = choice.checkpoint  # identified by Streamlit's name for it
     link = urlencode(
         {
             **image,
-            "name": image_title(shown),
+            "name": image_title(image_choice),
             "model": choice.spec.title,
             "weights": choice.weights,
             **({} if file is None else {"file": file.file_id}),
@@ -50,27 +55,28 @@ def pin(
 
 
 def unpin() -> None:
-    """Forget A, and look at one thing again."""
+    """End the comparison with A."""
     st.session_state.pop(_CHOICE, None)
     update_link(**{PIN: None}, compare=None)
 
 
 def pinned_scene() -> PinnedScene | None:
-    """Return what is pinned, from the link alone; None where nothing is.
+    """Return A from the link, with an error text if image, network or weights are not here.
 
-    Where it can't be had, because image, network or weights are not here, it says so.
+    Returns:
+        None for a link without A.
     """
     link = st.query_params.get(PIN)
     if not link:
         return None
     try:
         parts = _parts(link)
-        shown, choice = _image(parts), _choice(link, parts)
+        image_choice, choice = _image(parts), _choice(link, parts)
         with resources.use_model(choice) as model:
             digest = model.digest
             model_input = resources.prepare(
                 model,
-                shown.image,
+                image_choice.image,
                 size=int(parts["size"]) if parts["size"] else None,
                 whole=parts["whole"] == "1",
             )
@@ -80,24 +86,24 @@ def pinned_scene() -> PinnedScene | None:
     return PinnedScene(link, parts["name"], title, parts["step"], choice, digest, model_input)
 
 
-def image_title(shown: Shown) -> str:
-    """Return what an image is called: a sample's title, or the name of the file."""
-    sample = next((each.title for each in samples() if each.path == shown.file), None)
-    return sample or shown.image.name
+def image_title(image_choice: ImageChoice) -> str:
+    """Return a sample's title, or the name of the image's file."""
+    sample = next((each.title for each in samples() if each.path == image_choice.file), None)
+    return sample or image_choice.image.name
 
 
 def model_title(title: str, weights: str, mask: ChannelMask | None = None) -> str:
-    """Return what a model is called, with its weights where they are not the ones it came with."""
-    said = {"random": say(", random weights"), "yours": say(", your weights")}
+    """Return a model's title with its weights, unless pretrained, and its silenced channels."""
+    suffixes = {"random": say(", random weights"), "yours": say(", your weights")}
     without = "" if mask is None else say(" without {channels}", channels=mask.words)
-    return title + said.get(weights, "") + without
+    return title + suffixes.get(weights, "") + without
 
 
 def _parts(link: str) -> dict[str, str]:
-    """Split a pinned view in a link into names and words.
+    """Split a pinned view in a link into its parameters.
 
     Raises:
-        HookVizError: they name no view.
+        HookVizError: a parameter is missing or malformed.
     """
     parts = dict(parse_qsl(link, keep_blank_values=True)) if len(link) <= _LONGEST else {}
     names = {"name", "model", "weights", "size", "whole", "layer", "step"}
@@ -114,11 +120,11 @@ def _parts(link: str) -> dict[str, str]:
     )
 
 
-def _image(parts: dict[str, str]) -> Shown:
+def _image(parts: dict[str, str]) -> ImageChoice:
     sample = next((each for each in samples() if each.name == parts.get("sample")), None)
     if sample is not None:
         data = sample.path.read_bytes()
-        return Shown(
+        return ImageChoice(
             resources.decode(data, sample.path.name, sample.name), say(sample.alt), sample.path
         )
     recent = find_recent(parts.get("upload"))
@@ -131,11 +137,11 @@ def _image(parts: dict[str, str]) -> Shown:
             )
         )
     name, title = recent.thumbnail.name, recent.thumbnail.title
-    return Shown(read_recent(recent), say("Your image {title}", title=title), upload=name)
+    return ImageChoice(read_recent(recent), say("Your image {title}", title=title), upload=name)
 
 
 def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
-    """Return the model of A: as it was pinned here, or by what the link says of it."""
+    """Return the model of A: the one that this session pinned, or the one in the link."""
     pinned, choice = st.session_state.get(_CHOICE, ("", None))
     if pinned == link and isinstance(choice, ModelChoice):
         return choice
@@ -164,7 +170,7 @@ def _choice(link: str, parts: dict[str, str]) -> ModelChoice:
 
 
 def _mask(parts: dict[str, str]) -> ChannelMask | None:
-    """Read what is silent in A.
+    """Return the silenced channels of A.
 
     Raises:
         SettingError: the link names no channels of a layer.

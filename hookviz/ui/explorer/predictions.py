@@ -1,4 +1,4 @@
-"""Show the page's first row: what the model sees of the image, and the classes it predicts."""
+"""Show the page's first row: the model's input and the classes that it predicts."""
 
 from collections.abc import Callable, Mapping
 from html import escape
@@ -15,29 +15,33 @@ from hookviz.outputs.answer import Top, no_classes
 from hookviz.types import Capture, Model, ModelInput
 from hookviz.ui.link import words as link_words
 from hookviz.ui.serving.resources import session_cache
-from hookviz.ui.state import ALL_FAMILIES, Shown, choose
+from hookviz.ui.state import ALL_FAMILIES, ImageChoice, choose
 
-_SIDE = 76  # pixels
+_INPUT_PX = 76
+_NOUNS = {"photo": mark("photographs"), "drawn": mark("drawings")}
 
-
-ClassWay = Callable[[int], Mapping[str, str]]
-"""Gives, for a class by its number, what the link says where its name leads to."""
+LensLink = Callable[[int], Mapping[str, str]]
+"""Returns, for a class by its number, the changes of the link to the lens that explains it."""
 
 
 def show_summary(
-    model_input: ModelInput,
     capture: Capture,
     model: Model,
-    shown: Shown,
-    way: ClassWay,
+    image_choice: ImageChoice,
+    lens_link: LensLink,
     *,
     instead: str,
 ) -> None:
-    """Show the input and the classes, side by side; a class leads on by its `way`.
+    """Show the input and the classes, side by side.
 
-    `instead` says which weights are shown in place of refused ones; empty where none were.
+    Args:
+        capture: a forward pass.
+        model: the network.
+        image_choice: the image.
+        lens_link: of each class.
+        instead: the weights in use in place of refused ones; empty if none were refused.
     """
-    _show_input(model_input, shown)
+    _show_input(capture.model_input, image_choice)
     with st.container(width="stretch", gap=None):
         if model.weights == "pretrained" and not (model.note or instead):
             promise = say("Look inside a network that sees.")
@@ -48,24 +52,26 @@ def show_summary(
                 icon=":material/warning:",
                 color="orange",
             )
-        _show_predictions(capture, model, shown, way)
+        _show_predictions(capture, model, image_choice, lens_link)
 
 
-def _show_input(model_input: ModelInput, shown: Shown) -> None:
-    """Show the image as the model sees it, small; the text beside it says its sizes on hover."""
+def _show_input(model_input: ModelInput, image_choice: ImageChoice) -> None:
+    """Show the model's input, small."""
     if model_input.picture is None:
         return
     cache, key = session_cache(), ("small", model_input.digest)
     small: str | None = cache.get(key)
     if small is None:
-        # As wide as it stands in the row: no browser resizes it again.
-        small = data_url(small_png(model_input.picture, _SIDE))
+        # as wide as in the row: no browser resizes it again
+        small = data_url(small_png(model_input.picture, _INPUT_PX))
         cache.put(key, small, len(small))
-    st.image(small, width=_SIDE, alt=say("What the model sees: {alt}", alt=shown.alt))
+    st.image(small, width=_INPUT_PX, alt=say("What the model sees: {alt}", alt=image_choice.alt))
 
 
-def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWay) -> None:
-    """Show the five likeliest classes as bars; of random weights say that they mean nothing."""
+def _show_predictions(
+    capture: Capture, model: Model, image_choice: ImageChoice, lens_link: LensLink
+) -> None:
+    """Show the five likeliest classes as bars, with a warning for random weights."""
     if model.weights.partition(",")[0] == "random":  # with or without silent channels
         st.badge(
             say("random weights: these predictions mean nothing"),
@@ -84,7 +90,8 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
     is_share = capture.answer.is_share
     link = link_words()
     rows = "".join(
-        _row(each, _leads(link, way(each.number)), is_share=is_share) for each in capture.top(5)
+        _row(each, _link_attributes(link, lens_link(each.number)), is_share=is_share)
+        for each in capture.top(5)
     )
     if capture.answer.reading.question:
         st.badge(
@@ -92,28 +99,22 @@ def _show_predictions(capture: Capture, model: Model, shown: Shown, way: ClassWa
             color="orange",
             help=capture.answer.reading.question,
         )
-    st.html(f'<div class="hv-classes" title="{escape(_about(capture, shown))}">{rows}</div>')
-    _offer_another(model, shown)
+    st.html(f'<div class="hv-classes" title="{escape(_about(capture, image_choice))}">{rows}</div>')
+    _offer_another(model, image_choice)
 
 
-def _row(top: Top, leads: str, *, is_share: bool) -> str:
-    """Return a class with its value, and a bar where that is a share.
-
-    `leads` are the attributes of the link to where the network looks for it.
-    """
+def _row(top: Top, link_attributes: str, *, is_share: bool) -> str:
+    """Return a class with its value, and a bar where that is a share, as HTML."""
     bar = f'<span class="track"><span class="bar" style="width:{top.share:.2%}"></span></span>'
     return (
-        f'<a class="class" {leads}>'
+        f'<a class="class" {link_attributes}>'
         f'<span class="label">{escape(top.name)}</span>{bar if is_share else ""}'
         f'<span class="share">{escape(top.text)}</span></a>'
     )
 
 
-def _leads(link: Mapping[str, str], words: Mapping[str, str]) -> str:
-    """Return the attributes of a link there, which `address.js` follows without a new page.
-
-    `link` has all words of this page's link, and `words` those that change.
-    """
+def _link_attributes(link: Mapping[str, str], words: Mapping[str, str]) -> str:
+    """Return the attributes of a link from `link` with changed `words`, for ``address.js``."""
     whole = urlencode({**link, **words})
     hint = say("Where does it look for this class?")
     return (
@@ -121,13 +122,13 @@ def _leads(link: Mapping[str, str], words: Mapping[str, str]) -> str:
     )
 
 
-def _offer_another(model: Model, shown: Shown) -> None:
-    """Show, where a bundled model does not know such images, a button for one that does."""
+def _offer_another(model: Model, image_choice: ImageChoice) -> None:
+    """Show a button for the bundled model that knows such images, if this one does not."""
     bundled = BUNDLED.get(model.name)
     if bundled is None or model.weights != "pretrained":
         return
-    # What people bring themselves is most often a photograph.
-    kind = next((sample.kind for sample in samples() if sample.path == shown.file), "photo")
+    # uploads are photographs most often
+    kind = next((sample.kind for sample in samples() if sample.path == image_choice.file), "photo")
     if kind == bundled.image_kind:
         return
     other = next(network for network in BUNDLED.values() if network.image_kind == kind)
@@ -149,10 +150,7 @@ def _offer_another(model: Model, shown: Shown) -> None:
     )
 
 
-_NOUNS = {"photo": mark("photographs"), "drawn": mark("drawings")}
-
-
-def _about(capture: Capture, shown: Shown) -> str:
+def _about(capture: Capture, image_choice: ImageChoice) -> str:
     picture = capture.model_input.picture
     if picture is None:
         return say("The five likeliest classes")
@@ -163,6 +161,6 @@ def _about(capture: Capture, shown: Shown) -> str:
         value="" if capture.answer is None else capture.answer.word,
         width=width,
         height=height,
-        image_width=shown.image.width,
-        image_height=shown.image.height,
+        image_width=image_choice.image.width,
+        image_height=image_choice.image.height,
     )

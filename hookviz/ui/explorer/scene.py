@@ -1,4 +1,4 @@
-"""Put together what the explorer is about, out of what the page's widgets chose."""
+"""Build the explorer's scene from the page's choices, and read its view from the link."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,44 +16,43 @@ from hookviz.language.saying import say
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.serving.turns import WatchedRun
 from hookviz.types import ActivationKey, LayerInfo, Model, ModelInput, Progress
-from hookviz.ui.explorer.atlas_choice import atlas_words, shown_atlas
-from hookviz.ui.explorer.image_of_patch import sample_names
+from hookviz.ui.explorer.atlases import atlas_words, chosen_atlas
 from hookviz.ui.explorer.pinned_view import image_title, model_title, pinned_scene
 from hookviz.ui.link import words
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.explorer_answers import subject_of
 from hookviz.ui.serving.explorer_sessions import Scene
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import ModelChoice, Shown
+from hookviz.ui.state import ImageChoice, ModelChoice, sample_names
 from hookviz.ui.theme import colours
 
-_PATIENCE = 0.5  # seconds after which a person wants to know how far it is
+_BAR_AFTER_S = 0.5  # a run gets a progress bar
 
 
 @dataclass(frozen=True, slots=True)
 class ExplorerScene:
     """The image and network that the page's widgets chose.
 
-    Streamlit keeps what a fragment is given until the page runs again, so no model is in it.
+    It holds no model: Streamlit keeps the arguments of a fragment until the page runs again.
 
     Attributes:
-        shown: the image.
+        image_choice: the image.
         choice: the network.
-        model_input: what the network is given.
+        model_input: the network's input.
         size: side of the input in pixels; None for the model's own.
         whole: whether the input is the whole image.
-        shared: keeps what everybody's passes over a sample put out; None for an image or weights
-            of one's own.
+        shared: cache of a sample's activations for all sessions; None for the session's own image
+            or weights.
     """
 
-    shown: Shown
+    image_choice: ImageChoice
     choice: ModelChoice
     model_input: ModelInput
     size: int | None
     whole: bool
     shared: ByteCache | None = None
 
-    def handed_over(
+    def for_answers(
         self,
         model: Model,
         *,
@@ -61,24 +60,27 @@ class ExplorerScene:
         offered: Sequence[LayerInfo] = (),
         begins_at: str = "",
     ) -> Scene:
-        """Return all that questions are about, for the threads that answer them.
+        """Return the scene for the threads that answer the explorer's questions.
 
-        To find what is pinned loads its network: where nothing is compared it is left out.
-        `offered` are the layers that a lens can look at, and `begins_at` is where it does at first.
+        Args:
+            model: the network, loaded.
+            is_compared: whether to include the pinned view A, which loads its network.
+            offered: layers that a lens can use.
+            begins_at: the layer with which the lens starts.
         """
         return Scene(
             choice=self.choice,
             model_digest=model.digest,
             model_input=self.model_input,
-            image=self.shown.image,
+            image=self.image_choice.image,
             cache=resources.session_cache(),
-            alt=self.shown.alt,
-            image_title=image_title(self.shown),
+            alt=self.image_choice.alt,
+            image_title=image_title(self.image_choice),
             model_title=model_title(self.choice.spec.title, self.choice.weights, self.choice.mask),
             shared=self.shared,
             colours=colours(),
             pinned=pinned_scene() if is_compared else None,
-            atlas=shown_atlas(model),
+            atlas=chosen_atlas(model),
             atlas_words=atlas_words(model),
             image_names=sample_names(),
             offered=offered,
@@ -87,56 +89,56 @@ class ExplorerScene:
 
 
 def view_in_link() -> View:
-    """Return what the link says of the explorer, as it is now."""
+    """Return the explorer's view in the link."""
     return View.of_link(words())
 
 
 def step_now(scene: ExplorerScene) -> ActivationKey:
-    """Return whose output the explorer shows now; no pass is run for it.
+    """Return the key of the activation that the explorer shows, without a forward pass.
 
     Raises:
-        HookVizError: it shows nothing, or the network can't be had.
+        HookVizError: it shows nothing, or the network can't be loaded.
     """
     with resources.use_model(scene.choice) as model:
-        return resolve(subject_now(scene.handed_over(model), model), view_in_link()).step
+        return resolve(subject_now(scene.for_answers(model), model), view_in_link()).step
 
 
-def drawn_now(scene: ExplorerScene) -> RenderedGrid:
-    """Return what the explorer shows now, for a menu that is opened or a button that is pressed.
+def grid_now(scene: ExplorerScene) -> RenderedGrid:
+    """Return the grid that the explorer shows, for its menus.
 
     Raises:
         HookVizError: it shows nothing.
     """
     with resources.use_model(scene.choice) as model:
-        return render(subject_now(scene.handed_over(model), model), view_in_link())
+        return render(subject_now(scene.for_answers(model), model), view_in_link())
 
 
-def subject_now(handed_over: Scene, model: Model) -> Subject:
-    """Return what answers about a scene are about, for the page's own run."""
+def subject_now(scene: Scene, model: Model) -> Subject:
+    """Return the subject of a scene's answers, for the page's own run."""
 
     @contextmanager
     def take_turn(
         network: Model, model_input: ModelInput, label: str, kind: str, layer: str
     ) -> Iterator[Run]:
-        place = st.empty()  # and again in the end, so that what follows stands where it stood
+        element = st.empty()  # emptied at the end, so that the elements below stay in position
         need = pass_need(network, model_input)
-        with place.container(), turn(label, kind, model=model.name, layer=layer, need=need) as slot:
-            yield WatchedRun(slot, _ignore, _progress_bar(label), _ignore)
-        place.empty()
+        with (
+            element.container(),
+            turn(label, kind, model=model.name, layer=layer, need=need) as slot,
+        ):
+            # Streamlit's own calls end a run that nobody waits for.
+            yield WatchedRun(slot, lambda *_: None, _progress_bar(label), lambda *_: None)
+        element.empty()
 
-    return subject_of(handed_over, model, take_turn)
-
-
-def _ignore(*_values: object) -> None:
-    """Do nothing: Streamlit's own calls end a run that nobody waits for."""
+    return subject_of(scene, model, take_turn)
 
 
 def _progress_bar(label: str) -> Progress:
-    """Return what shows a progress bar, only where a run takes longer than half a second."""
+    """Return a callback that shows a run's progress once it takes longer than half a second."""
     bar, started = st.empty(), time.perf_counter()
 
     def report(share: float) -> None:
-        if time.perf_counter() - started > _PATIENCE:
+        if time.perf_counter() - started > _BAR_AFTER_S:
             bar.progress(share, say("Running {model}…", model=label))
 
     return report

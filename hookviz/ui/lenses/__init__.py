@@ -1,4 +1,1 @@
-"""Show a lens on the page: its controls made from its declaration, its run, its panels.
-
-No lens is named here: all of them are shown by what they declare.
-"""
+"""Show a lens on the page: its controls, its run and its panels, all from its declaration."""

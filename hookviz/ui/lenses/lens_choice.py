@@ -1,8 +1,7 @@
-"""Choose the lens to look through, and the layer at which it begins."""
+"""Choose a lens, and the layer with which it starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -22,57 +21,36 @@ ALL = "all"
 """What the link says for the page of all lenses."""
 
 
-def _lens_cards(line: Mapping[str, str], groups: Sequence[Mapping[str, Any]]) -> None:
-    """Show groups of cards; a click on one goes to its lens by the link.
-
-    Args:
-        line: where pictures are asked for: ``path``, ``token`` and ``subject``.
-        groups: each with its ``title`` and its ``lenses``: ``slug``, ``question``, ``title`` and
-            ``sentence``.
-    """
-    component("lens_cards")(
-        key="lens-cards",
-        data=packed({**line, "groups": groups}),
-        on_opened_change=_run,
-    )
-
-
-def _run() -> None:
-    """Do nothing: the run of the page is what was asked for."""
-
-
 def pick_lens() -> Lens | None:
-    """Show the ways to the channels and to all lenses; return the one that is looked through."""
+    """Show the buttons to the channels and to all lenses; return the lens in the link, if any."""
     lenses = {lens.slug: lens for lens in list_lenses()}
-    asked = st.query_params.get("lens", CHANNELS)
-    if asked and asked not in (*lenses, ALL):
+    chosen = st.query_params.get("lens", CHANNELS)
+    if chosen and chosen not in (*lenses, ALL):
         titles = {lens.title: slug for slug, lens in lenses.items()}
-        by_title = titles.get(asked.rpartition(": ")[2])  # as links were written before
+        by_title = titles.get(chosen.rpartition(": ")[2])  # an old link has a title
         if by_title is None:
             warn_about_link("lens", list(lenses))
         update_link(lens=by_title)
-        asked = by_title or CHANNELS
+        chosen = by_title or CHANNELS
     with st.container(horizontal=True, gap="small", key="hv-views"):
-        if asked != CHANNELS:
-            _way(say("All channels"), "grid_view", CHANNELS)
-        _way(say("All questions"), "category", ALL, is_here=asked == ALL)
-    return lenses.get(asked)
-
-
-def _way(label: str, icon: str, lens: str, *, is_here: bool = False) -> None:
-    """Show the button to a view, which can't be pressed where that is shown."""
-    st.button(
-        label,
-        icon=f":material/{icon}:",
-        key=f"hv-view-{lens or 'channels'}",
-        on_click=partial(update_link, lens=lens or None),
-        disabled=is_here,
-        width="stretch",
-    )
+        for label, icon, lens in (
+            (say("All channels"), "grid_view", CHANNELS),
+            (say("All questions"), "category", ALL),
+        ):
+            if lens != CHANNELS or chosen != CHANNELS:
+                st.button(
+                    label,
+                    icon=f":material/{icon}:",
+                    key=f"hv-view-{lens or 'channels'}",
+                    on_click=partial(update_link, lens=lens or None),
+                    disabled=chosen == lens,
+                    width="stretch",
+                )
+    return lenses.get(chosen)
 
 
 def offer_list() -> None:
-    """Show, on a phone, the way to all lenses beside what the model sees."""
+    """Show, on a phone, the button to all lenses beside the model's input."""
     st.button(
         say("All questions"),
         icon=":material/category:",
@@ -83,21 +61,26 @@ def offer_list() -> None:
 
 
 def is_list() -> bool:
-    """Return whether the page of all lenses is asked for."""
+    """Return whether the link names the page of all lenses."""
     return st.query_params.get("lens") == ALL
 
 
 def show_list(line: Mapping[str, str]) -> None:
-    """Show a card for each lens; `line` says where their pictures are asked for."""
-    _lens_cards(
-        line,
-        [
-            {
-                "title": say(group),
-                "lenses": [_card(lens) for lens in list_lenses() if lens.group == group],
-            }
-            for group in GROUPS
-        ],
+    """Show a card for each lens, by group; a click goes to its lens.
+
+    `line` has the ``path``, ``token`` and ``subject`` of requests for the cards' pictures.
+    """
+    groups = [
+        {
+            "title": say(group),
+            "lenses": [_card(lens) for lens in list_lenses() if lens.group == group],
+        }
+        for group in GROUPS
+    ]
+    component("lens_cards")(
+        key="lens-cards",
+        data=packed({**line, "groups": groups}),
+        on_opened_change=lambda: None,  # the page runs again, and that is all
     )
 
 
@@ -107,34 +90,34 @@ def _card(lens: Lens) -> dict[str, str]:
 
 
 def layers_for(lens: Lens, trace: LayerTrace) -> tuple[LayerInfo, ...]:
-    """Return the layers that are offered at the side: those that the lens can be asked about."""
+    """Return the layers that can be chosen for a lens at the side."""
     choices = (parameter.choices(trace) for parameter in layers_at_side(lens))
     return next(choices, trace.convs)
 
 
 def begins_at(lens: Lens, trace: LayerTrace) -> str:
-    """Return the layer that a lens is made for, where none is chosen; empty for no certain one."""
+    """Return the layer with which a lens starts; empty without a certain one."""
     starts = (each.start(trace) for each in layers_at_side(lens) if each.choices(trace))
     return next(starts, "")
 
 
-def say_another(lens: Lens, trace: LayerTrace, shown: str) -> None:
-    """Say that a lens looks at another layer than the one that was chosen, if it does."""
+def warn_of_other_layer(lens: Lens, trace: LayerTrace, layer: str) -> None:
+    """Tell the person that a lens uses `layer` in place of the chosen one, if it does."""
     chosen = word("layer")
-    if chosen not in trace.recordable or chosen == shown or not layers_at_side(lens):
+    if chosen not in trace.recordable or chosen == layer or not layers_at_side(lens):
         return
     words = say(
         "{lens} can't look at {chosen}, and looks at {layer} before it. With the channels {chosen} "
         "is back.",
         lens=say(lens.title),
         chosen=chosen,
-        layer=shown,
+        layer=layer,
     )
     st.caption(f":material/info: {plain(words)}")
 
 
 def layers_at_side(lens: Lens) -> list[kinds.LayerChoice]:
-    """Return the lens's layer parameter, where it is the one chosen at the side; else nothing."""
+    """Return the lens's layer parameter if it is chosen at the side, or an empty list."""
     return [
         parameter
         for parameter in lens.parameters

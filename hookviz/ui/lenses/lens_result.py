@@ -1,4 +1,4 @@
-"""Show the result of a lens, whatever the lens: what is drawn fits the window, all else follows."""
+"""Show the panels of a lens's result: pictures in boards that fit the window, others in order."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ from hookviz.language.saying import say
 from hookviz.lenses.contract.lens import LensResult
 from hookviz.types import Model
 from hookviz.ui.components.attention import show_attention
-from hookviz.ui.components.panels import is_drawn, show_maps, show_panels, tree
+from hookviz.ui.components.panels import is_on_board, show_maps, show_panels, tree
 from hookviz.ui.state import Cell, plain
 
-_ROWS, _TABLE = 8, 300  # rows that are more than fit, and the pixels that such a table gets
-_PICTURE = 104  # pixels on the screen of a small picture among others
+_LONG_ROWS, _LONG_PX = 8, 300  # a table of eight rows and more gets a fixed height
+_PICTURE_PX = 104  # of a small picture among others
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,9 @@ class PanelCallbacks:
     """Callbacks by which a panel leads to a channel or an image.
 
     Attributes:
-        channel: from a layer to what is done when one of its channels is picked; None where nothing
-            can be.
-        image: from an image's digest to what looks at that image; None where nothing can.
-        model: what a file is made of.
+        channel: returns, for a layer, the callback of a picked channel; None without one.
+        image: returns, for an image's digest, the callback that opens that image; None without one.
+        model: the network, for panels that offer a file.
     """
 
     channel: Callable[[str], Callable[[int, Cell | None, Cell], None] | None]
@@ -46,9 +45,9 @@ class PanelCallbacks:
 
 
 def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
-    """Show all panels: what is drawn in boards that fit the window, all else in its order."""
-    for place, part in enumerate(_parts(result.panels)):
-        with st.container(key=f"hv-answer-{place}"):
+    """Show all panels: pictures in boards that fit the window, others in their order."""
+    for position, part in enumerate(_parts(result.panels)):
+        with st.container(key=f"hv-answer-{position}"):
             if isinstance(part, Panel):
                 _WIDGETS[type(part)](part, callbacks)
             else:
@@ -56,11 +55,11 @@ def show_result(result: LensResult, callbacks: PanelCallbacks) -> None:
 
 
 def _parts(panels: Sequence[Panel]) -> Iterator[Panel | tuple[Panel, ...]]:
-    """Yield what is drawn together, with the sentences between its pictures behind it."""
+    """Yield boards of neighbouring pictures, each followed by the texts between them."""
     board: list[Panel] = []
     words: list[Panel] = []
     for panel in (*panels, None):
-        if panel is not None and is_drawn(panel):
+        if panel is not None and is_on_board(panel):
             board.append(panel)
         elif board and isinstance(panel, TextPanel):
             words.append(panel)
@@ -74,7 +73,7 @@ def _parts(panels: Sequence[Panel]) -> Iterator[Panel | tuple[Panel, ...]]:
 
 
 def _show_board(panels: tuple[Panel, ...], callbacks: PanelCallbacks) -> None:
-    """Show pictures, grids and charts side by side, with where their channels lead to."""
+    """Show pictures, grids and charts side by side; their channels lead to the explorer."""
 
     def leads_to(layer: str) -> Callable[[int, Cell | None, Cell], None] | None:
         return callbacks.channel(layer) if layer else None
@@ -86,13 +85,12 @@ def _show_pictures(panel: PicturesPanel, _callbacks: PanelCallbacks) -> None:
     _title(panel.title)
     with st.container(horizontal=True, gap="small"):
         for picture, name, note in zip(panel.pictures, panel.names, panel.notes, strict=True):
-            with st.container(width=_PICTURE):
+            with st.container(width=_PICTURE_PX):
                 if picture is None:
-                    st.image(
-                        np.full((_PICTURE, _PICTURE, 3), 128, np.uint8), alt=say("No picture here")
-                    )
+                    grey = np.full((_PICTURE_PX, _PICTURE_PX, 3), 128, np.uint8)
+                    st.image(grey, alt=say("No picture here"))
                 else:
-                    st.image(picture, width=_PICTURE, alt=name)
+                    st.image(picture, width=_PICTURE_PX, alt=name)
                 st.caption(f"**{plain(note)}** {plain(name)}")
     _caption(panel.caption)
 
@@ -104,7 +102,7 @@ def _show_table(panel: TablePanel, _callbacks: PanelCallbacks) -> None:
         columns,
         hide_index=True,
         width="stretch",
-        height="auto" if len(panel.rows) < _ROWS else _TABLE,
+        height="auto" if len(panel.rows) < _LONG_ROWS else _LONG_PX,
         key=f"table {panel.title}",
     )
     _caption(panel.caption)
@@ -121,7 +119,7 @@ def _show_attention(panel: AttentionPanel, _callbacks: PanelCallbacks) -> None:
 
 
 def _show_file(panel: FilePanel, callbacks: PanelCallbacks) -> None:
-    """Offer the file, which is made when it is asked for."""
+    """Show a button that makes and downloads the file."""
     with st.container(horizontal=True, vertical_alignment="center"):
         st.download_button(
             panel.title,
@@ -147,7 +145,9 @@ def _show_maps(panel: MapsPanel, callbacks: PanelCallbacks) -> None:
         to_channel(panel.channel, None, (0, 0))
 
     leading = [
-        place for place, way in enumerate(to_images) if way is not None and to_channel is not None
+        position
+        for position, to_image in enumerate(to_images)
+        if to_image is not None and to_channel is not None
     ]
     show_maps(panel, f"maps {panel.title}", leading, lead)
     _caption(panel.caption)
@@ -184,4 +184,4 @@ _WIDGETS: dict[type[Panel], Callable[[Any, PanelCallbacks], None]] = {
     TextPanel: _show_text,
     TreePanel: _show_tree,
 }
-"""What shows each kind of panel on the page."""
+"""The widget of each kind of panel that stands by itself."""

@@ -1,4 +1,4 @@
-"""List the lessons, ours and then those of a folder, and the live parts that they can have."""
+"""List the lessons, ours and those of a folder, and the live parts."""
 
 import pkgutil
 from collections.abc import Iterator, Mapping
@@ -25,8 +25,8 @@ _MOST = 200
 def parts() -> Mapping[str, Part]:
     """Return every live part by its name, in alphabetical order."""
     names = sorted(module.name for module in pkgutil.iter_modules(parts_package.__path__))
-    found = [part_module(name).PART for name in names]
-    return MappingProxyType({part.name: part for part in found})
+    every = [part_module(name).PART for name in names]
+    return MappingProxyType({part.name: part for part in every})
 
 
 def part_module(part: str) -> ModuleType:
@@ -36,7 +36,7 @@ def part_module(part: str) -> ModuleType:
 
 @cache
 def lessons() -> tuple[Lesson, ...]:
-    """Return all lessons in their order; those of the folder in the settings come after ours.
+    """Return all lessons in their order, ours before those of the settings' folder.
 
     Raises:
         LessonError: a file can't be used.
@@ -84,7 +84,7 @@ def _files_of(folder: Path) -> list[Path]:
 
 
 def words_of(lesson: Lesson) -> Iterator[tuple[str, int]]:
-    """Yield all that is translated of a lesson, block by block, with its line in the file."""
+    """Yield the texts of a lesson for translation, each with its line in the file."""
     yield lesson.title, 1
     yield lesson.summary, 1
     for step in lesson.steps:

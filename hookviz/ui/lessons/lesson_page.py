@@ -1,7 +1,6 @@
 """Draw the list of lessons, and a lesson: one step at a time, its text beside its live parts.
 
-The menu of a lesson offers its printable sheets. What was done of a lesson is known to the browser
-alone.
+The browser alone knows which steps are done.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,22 +24,21 @@ from hookviz.lessons.prose import translated
 from hookviz.markup import data_url
 from hookviz.ui.classroom.membership import taught
 from hookviz.ui.components.files import mount
-from hookviz.ui.explorer.file_menu import File, offer
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.catalog import lessons
 from hookviz.ui.lessons.live_part import SceneChoices, facts_of, show_live
-from hookviz.ui.lessons.picks import remembered_shown
-from hookviz.ui.menu import Menu, show_menus
+from hookviz.ui.lessons.picks import remembered_options
+from hookviz.ui.menu import File, Menu, offer_files, show_menus
 from hookviz.ui.state import plain
 
 if TYPE_CHECKING:
     from hookviz.lessons.sheet import Facts
 
-_WAITING_SIDE = 320  # pixels of the image beside a question
+_WAITING_PX = 320  # of the image beside a question
 
 
 class AnswerHtml(NamedTuple):
-    """An answer and its reason as HTML without anybody's own tags, and whether it is right."""
+    """An answer and its reason as safe HTML, and whether it is right."""
 
     words: str
     why: str
@@ -55,13 +53,13 @@ def _show_question(
     *,
     key: str,
 ) -> None:
-    """Show the question; reasons of answers that were not picked do not leave the server.
+    """Show a question; reasons of answers that were not picked do not leave the server.
 
     Args:
-        words: what is asked, as HTML.
-        answers: what can be picked.
-        picked: the position of the answer that was, if any.
-        on_pick: gets the position of the one that is picked.
+        words: the question, as HTML.
+        answers: to pick from.
+        picked: the position of the picked answer, if any.
+        on_pick: gets the position of a picked answer.
         key: of the widget.
     """
 
@@ -79,9 +77,7 @@ def _show_question(
         "picked": picked,
         "right": say("Right."),
         "wrong": say("Not quite."),
-        "how": say(
-            "Pick an answer, by its letter too: then the lesson goes on.",
-        ),
+        "how": say("Pick an answer, by its letter too: then the lesson goes on."),
     }
     mount("question", key, data, picked=chosen)
 
@@ -98,12 +94,12 @@ def _show_steps(
     """Show a dot for each step, from 1.
 
     Args:
-        lesson: whose.
-        titles: of the steps, as they are read.
-        step: which of them is shown.
-        furthest: the last one that can be gone to before a question is answered.
-        answered: lines of the questions that were answered rightly in this session.
-        on_pick: gets the step that was picked.
+        lesson: the lesson.
+        titles: of the steps.
+        step: the present one.
+        furthest: the last step before an unanswered question.
+        answered: lines of the questions with a right answer in this session.
+        on_pick: gets a picked step.
     """
 
     def picked(sent: object) -> None:
@@ -133,7 +129,7 @@ def _show_steps(
 
 
 def _show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> None:
-    """Show a card for each lesson; `on_pick` gets the slug of the one chosen."""
+    """Show a card for each lesson; `on_pick` gets the slug of the chosen one."""
 
     def picked(slug: object) -> None:
         if isinstance(slug, str) and slug in {lesson.slug for lesson in lessons}:
@@ -158,8 +154,8 @@ def _card(lesson: Lesson) -> dict[str, Any]:
             if isinstance(block, Question)
         ],
         "facts": say_count("{count} minute", "{count} minutes", lesson.minutes),
-        # The browser knows how many, of each number of them what it says.
-        "begun": [say("{done} of {count} steps", done=seen, count=count) for seen in range(count)],
+        # for each number of steps, which the browser knows
+        "begun": [say("{done} of {count} steps", done=done, count=count) for done in range(count)],
     }
 
 
@@ -185,15 +181,15 @@ def show_lessons() -> None:
 
 
 def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> None:
-    """Draw the step of the lesson that the link names, on the scene."""
+    """Draw the lesson's step in the link, on the scene."""
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
     _show_head(lesson, number, choices)
-    line = st.empty()  # on every run, or the lesson would be mounted anew where facts are computed
-    asked = facts_of(step, scene, line=line)
+    line = st.empty()  # on every run: the lesson below stays in position
+    first_facts = facts_of(step, scene, line=line)
     keys = [f"{lesson.slug}-{number}-{position}" for position in range(len(step.blocks))]
-    shown = {position: remembered_shown(key) for position, key in enumerate(keys)}
-    facts = facts_of(step, scene, shown, line) if any(shown.values()) else asked
+    changed = {position: remembered_options(key) for position, key in enumerate(keys)}
+    facts = facts_of(step, scene, changed, line) if any(changed.values()) else first_facts
     blocks = _until_unanswered(lesson, step)
     with st.container(key="hv-lesson"):
         st.html(
@@ -211,32 +207,32 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
             column = live if isinstance(block, Live) else words
             with column, st.container(key=f"hv-block-{position + 1}"):
                 if isinstance(block, Live):
-                    show_live(choices, block, keys[position], shown[position])
-                else:  # a question stays as it was asked: its answers are of what it names
-                    told = asked if isinstance(block, Question) else facts
-                    _show_block(lesson, block, told, keys[position])
-        if number == len(lesson.steps) and not _open(lesson, step):
+                    show_live(choices, block, keys[position], changed[position])
+                else:  # a question keeps its facts, since its answers are about them
+                    own = first_facts if isinstance(block, Question) else facts
+                    _show_block(lesson, block, own, keys[position])
+        if number == len(lesson.steps) and not _has_open_question(lesson, step):
             with words, st.container(key="hv-lesson-end"):
                 _offer_next(lesson)
         waiting = step.blocks[len(blocks) :]
         if live is not words and any(isinstance(block, Live) for block in waiting):
             with live:
-                bare = not any(isinstance(block, Live) for block in blocks)
-                _show_waiting(scene if bare else None)
+                has_part = any(isinstance(block, Live) for block in blocks)
+                _show_waiting(None if has_part else scene)
 
 
 def _show_waiting(scene: LessonScene | None) -> None:
-    """Say that an answer is waited for, below the scene's image: what is asked is asked of it."""
+    """Show that the step waits for an answer, below the scene's image, if any."""
     picture = ""
     if scene is not None:
-        jpeg = encode_jpeg(shrunk(picture_of(scene), _WAITING_SIDE), quality=90)
+        jpeg = encode_jpeg(shrunk(picture_of(scene), _WAITING_PX), quality=90)
         picture = f'<img src="{data_url(jpeg, "jpeg")}" alt="">'
     waits = escape(say("This waits for your answer."))
     st.html(f'<div class="hv-waits">{picture}<p>{waits}</p></div>')
 
 
 def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
-    """Draw the lesson's name, its steps, and the buttons back and on."""
+    """Draw the lesson's name, its steps, and the buttons *Back* and *Next*."""
     titles = [
         prose.as_plain(step.title, DottedFacts(), lesson.file, step.line) for step in lesson.steps
     ]
@@ -250,15 +246,17 @@ def _show_head(lesson: Lesson, number: int, choices: SceneChoices) -> None:
                 on_click=choosing.go_to_lesson,
                 args=(choosing.ALL,),
             )
-        st.html(f'<p class="hv-lesson-name">{escape(_name(lesson))}</p>', width="stretch")
+        title = prose.translated(lesson.title)
+        name = say("Lesson {number}: {title}", number=lesson.number, title=title)
+        st.html(f'<p class="hv-lesson-name">{escape(name)}</p>', width="stretch")
         furthest = _furthest(lesson, number)
         last = number == len(lesson.steps)
-        why = ""  # there is no way on
+        why = ""  # *Next* is disabled
         if number >= furthest and not last:
             why = say("Next: after your answer")
         elif last:
             why = say("The last step")
-        # A place of its own: without it, its coming and going would mount the dots anew.
+        # a container on every run: the dots stay in position
         with st.container(width="content", key="hv-lesson-why"):
             if why:
                 st.html(f'<p class="hv-why-not">{escape(why)}</p>', width="content")
@@ -289,12 +287,6 @@ def _neighbour(label: str, key: str, shortcut: str, step: int, *, disabled: bool
     )
 
 
-def _name(lesson: Lesson) -> str:
-    return say(
-        "Lesson {number}: {title}", number=lesson.number, title=prose.translated(lesson.title)
-    )
-
-
 def _title(step: Step, facts: Mapping[str, Fact], lesson: Lesson) -> str:
     try:
         return prose.inline_html(step.title, facts, lesson.file, step.line)
@@ -303,15 +295,15 @@ def _title(step: Step, facts: Mapping[str, Fact], lesson: Lesson) -> str:
 
 
 def _until_unanswered(lesson: Lesson, step: Step) -> Sequence[Block]:
-    """Return the blocks of a step up to the first question without an answer."""
+    """Return the blocks of a step up to the first unanswered question."""
     for position, block in enumerate(step.blocks):
-        if isinstance(block, Question) and not choosing.is_answered(lesson, block):
+        if _is_open(lesson, block):
             return step.blocks[: position + 1]
     return step.blocks
 
 
 def _answered_rightly(lesson: Lesson) -> list[int]:
-    """Return the lines of questions whose right answer was picked: a wrong one ticks no step."""
+    """Return the lines of questions with a right answer, which alone mark a step as done."""
     return [
         block.line
         for step in lesson.steps
@@ -320,16 +312,16 @@ def _answered_rightly(lesson: Lesson) -> list[int]:
     ]
 
 
-def _open(lesson: Lesson, step: Step) -> bool:
-    """Return whether a question of the step has no answer."""
-    return any(
-        isinstance(block, Question) and not choosing.is_answered(lesson, block)
-        for block in step.blocks
-    )
+def _is_open(lesson: Lesson, block: Block) -> bool:
+    return isinstance(block, Question) and not choosing.is_answered(lesson, block)
+
+
+def _has_open_question(lesson: Lesson, step: Step) -> bool:
+    return any(_is_open(lesson, block) for block in step.blocks)
 
 
 def _offer_next(lesson: Lesson) -> None:
-    """Show, at a lesson's end, the button that leads to the one after it."""
+    """Show, at a lesson's end, the button to the next lesson."""
     following = next((other for other in lessons() if other.number == lesson.number + 1), None)
     if following is None:
         return
@@ -343,9 +335,9 @@ def _offer_next(lesson: Lesson) -> None:
 
 
 def _furthest(lesson: Lesson, number: int) -> int:
-    """Return the last step that can be gone to: that of the first question without an answer."""
+    """Return the step of the first unanswered question from a step on, or the last step."""
     later = enumerate(lesson.steps[number - 1 :], number)
-    return next((at for at, step in later if _open(lesson, step)), len(lesson.steps))
+    return next((at for at, step in later if _has_open_question(lesson, step)), len(lesson.steps))
 
 
 def _show_block(
@@ -388,17 +380,15 @@ def _ask(lesson: Lesson, question: Question, facts: Mapping[str, Fact], key: str
 
 
 def _offer_to_ask(question: Question, text: Callable[[str], str], *, key: str) -> None:
-    """Show a button that puts the question on the screens of all who follow; none without a class.
-
-    The bar of the class shows it at once, with the tally.
+    """Show a button that asks the class this question, if the session teaches one.
 
     Args:
-        question: as the lesson has it.
-        text: gives words of the lesson with their facts and without any markup.
+        question: of the lesson.
+        text: returns the lesson's words with their facts and without markup.
         key: of the button.
 
     Raises:
-        ClassroomError: a class can't be asked this: an answer is too long, for example.
+        ClassroomError: a class can't be asked this; an answer is too long, for example.
     """
     teaching = taught()
     if teaching is None:
@@ -416,12 +406,12 @@ def _offer_to_ask(question: Question, text: Callable[[str], str], *, key: str) -
 
 
 def _sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
-    """Return the menu of both sheets, questions and answers; numbers are of what is on the page."""
+    """Return the menu of the printable sheets, with the page's model and image."""
     return Menu(
         say("Print"),
         "print",
         "menu-sheet",
-        lambda: offer(_files(lesson, choices)),
+        lambda: offer_files(_files(lesson, choices)),
         say("The lesson as a sheet: with its questions, or with the answers too."),
     )
 
@@ -429,8 +419,8 @@ def _sheet_menu(lesson: Lesson, choices: SceneChoices) -> Menu:
 def _files(lesson: Lesson, choices: SceneChoices) -> Sequence[File]:
     with choices.scene() as scene:
         facts = [facts_of(step, scene) for step in lesson.steps]
-        shown_on = say("{model} on {image}", model=scene.model.title, image=scene.image.name)
-    make = partial(_make, current(), lesson, facts, shown_on)
+        subtitle = say("{model} on {image}", model=scene.model.title, image=scene.image.name)
+    make = partial(_make_sheet, current(), lesson, facts, subtitle)
     return (
         File(
             say("Sheet with questions"),
@@ -447,9 +437,11 @@ def _files(lesson: Lesson, choices: SceneChoices) -> Sequence[File]:
     )
 
 
-def _make(language: str, lesson: Lesson, facts: "Facts", shown_on: str, *, answers: bool) -> bytes:
-    """Make the file, in the language of the page that it was asked for from."""
-    from hookviz.lessons.sheet import sheet  # noqa: PLC0415 - reportlab, for who prints alone
+def _make_sheet(
+    language: str, lesson: Lesson, facts: "Facts", subtitle: str, *, answers: bool
+) -> bytes:
+    """Make the PDF file in the page's language."""
+    from hookviz.lessons.sheet import sheet  # noqa: PLC0415 - loads reportlab
 
     with speaking(language):
-        return sheet(lesson, facts, shown_on, answers=answers)
+        return sheet(lesson, facts, subtitle, answers=answers)

@@ -1,7 +1,4 @@
-"""Compute the facts of a lesson's live parts on the chosen model and image, and draw a part.
-
-A part is drawn by itself, with the button to what it shows in the explorer.
-"""
+"""Compute the facts of a lesson's live parts on the chosen model and image, and draw a part."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,10 +16,10 @@ from hookviz.lessons.lesson import Live, Step
 from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options
 from hookviz.ui.lessons.catalog import part_module
 from hookviz.ui.lessons.choosing import open_in_explorer
-from hookviz.ui.lessons.picks import remembered_link, remembered_shown
+from hookviz.ui.lessons.picks import remembered_link, remembered_options
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import ModelChoice, Shown, plain
+from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import sign_words
 
 _FACTS_BYTES = 2000  # about what the facts of a part take
@@ -30,18 +27,18 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SceneChoices:
-    """The chosen image and model. It holds no model, so that what waits on the page holds none."""
+    """The chosen image and model; it holds no network, since Streamlit keeps it."""
 
-    shown: Shown
+    image_choice: ImageChoice
     choice: ModelChoice
     size: int | None
     whole: bool
 
     @contextmanager
     def scene(self) -> Iterator[LessonScene]:
-        """Yield the scene for the parts, whose model is in use for the time of the block."""
+        """Yield the parts' scene, whose model stays in memory during the block."""
         with resources.use_model(self.choice) as model:
-            image = self.shown.image
+            image = self.image_choice.image
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             cache = resources.session_cache()
             yield LessonScene(model, model_input, image, cache, size=self.size, whole=self.whole)
@@ -50,65 +47,58 @@ class SceneChoices:
 def facts_of(
     step: Step,
     scene: LessonScene,
-    shown: Mapping[int, Options] = MappingProxyType({}),
+    changed: Mapping[int, Options] = MappingProxyType({}),
     line: DeltaGenerator | None = None,
 ) -> Mapping[str, Fact]:
     """Return the facts of a step's live parts; dots for those that can't be computed.
 
-    With them are the names of the colours that its maps have ``above`` and ``below`` zero.
+    ``above`` and ``below`` are the names of the colours of maps above and below zero.
 
     Args:
         step: the step.
-        scene: what its parts look at.
-        shown: by the position of a part among the blocks, the options that its controls have
-            changed. Without them the facts are those of the lesson as its file has it.
-        line: the empty element that a wait is written to, as `turn` says.
+        scene: model and image.
+        changed: options that a part's controls have changed, by the part's position among the
+            blocks; without them the facts are those of the lesson's file.
+        line: the empty element for the text of a wait.
     """
     facts: dict[str, Fact] = {**sign_words()}
     for position, block in enumerate(step.blocks):
         if isinstance(block, Live):
             try:
-                facts |= _facts(block, scene, {**block.options, **shown.get(position, {})}, line)
+                facts |= _facts(block, scene, {**block.options, **changed.get(position, {})}, line)
             except HookVizError:
-                facts = DottedFacts(facts)  # the part says it where it stands
+                facts = DottedFacts(facts)  # the part shows the error
     return facts
 
 
 def _facts(
-    live: Live, scene: LessonScene, shown: Options, line: DeltaGenerator | None
+    live: Live, scene: LessonScene, options: Options, line: DeltaGenerator | None
 ) -> Mapping[str, Fact]:
-    """Return the facts of a part, from the session's cache where they are there."""
+    """Return the facts of a part, from the session's cache if it has them."""
     cache = resources.session_cache()
-    options = tuple(sorted(shown.items()))
-    key = (
-        "facts",
-        current(),
-        live.part.name,
-        options,
-        scene.model.digest,
-        scene.model_input.digest,
-    )
+    digests = scene.model.digest, scene.model_input.digest
+    key = ("facts", current(), live.part.name, tuple(sorted(options.items())), *digests)
     facts: Mapping[str, Fact] | None = cache.get(key)
     if facts is None:
         with turn(say("The lesson's numbers"), "lesson", model=scene.model.name, line=line):
-            facts = live.part.facts(scene, shown)
+            facts = live.part.facts(scene, options)
         cache.put(key, facts, _FACTS_BYTES)
     return facts
 
 
-def show_live(choices: SceneChoices, live: Live, key: str, told: Options) -> None:
-    """Draw a live part; where it can't show this model or image, say so, and the lesson goes on.
+def show_live(choices: SceneChoices, live: Live, key: str, in_text: Options) -> None:
+    """Draw a live part with a button to the explorer, or the error if it can't be drawn.
 
-    Whatever is done in it, the rest of the page stands as it is, unless the step's text tells of
-    what was changed: `told` are the changed options that it was written with.
+    Its controls run the part alone, unless the step's text was written with other changed options
+    than the present ones: `in_text`.
     """
     with st.container(key=f"hv-live-{key}"):
-        _alone(choices, live, key, told)
+        _show_part(choices, live, key, in_text)
         try:
             with choices.scene() as scene:
                 link = live.part.link(scene, live.options)
         except HookVizError:
-            return  # the part has said it
+            return  # the part shows the error
         if link:
             st.button(
                 say("Open in the explorer"),
@@ -120,17 +110,17 @@ def show_live(choices: SceneChoices, live: Live, key: str, told: Options) -> Non
 
 
 def _open(link: Mapping[str, str], key: str) -> None:
-    """Open the explorer at the link of the lesson's part, with what was picked in it since."""
+    """Open the explorer at the link of a lesson's part, with the choices in the part."""
     open_in_explorer({**link, **remembered_link(key)})
 
 
 @st.fragment
-def _alone(choices: SceneChoices, live: Live, key: str, told: Options) -> None:
+def _show_part(choices: SceneChoices, live: Live, key: str, in_text: Options) -> None:
     show = part_module(live.part.name).show
     try:
         with choices.scene() as scene:
             show(scene, live.options, key)
     except HookVizError as error:
         st.warning(plain(str(error)), icon=":material/info:")
-    if remembered_shown(key) != told:
+    if remembered_options(key) != in_text:
         st.rerun()

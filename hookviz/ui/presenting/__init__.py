@@ -1,5 +1,4 @@
-"""Present to a class: the presenter's view, the slide list, and the link to a view as QR code.
+"""Present to a class: the presenter's buttons, the slide list, and links to a view.
 
-Here belong what a link may hold, what a file of slides may hold, and the buttons for both; not how
-the view looks (`presenting.css`) and which keys it has (`presenting.js`), nor the lessons.
+`presenting.css` has the look of the presenter's view, and `presenting.js` its keys.
 """

@@ -1,4 +1,4 @@
-"""Read and write links to a view: this page's own parameters, and no more than fit."""
+"""Read and write links to a view: parameters of this page alone, of limited length."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -10,25 +10,25 @@ from hookviz.images.samples import samples
 from hookviz.language.saying import say
 
 LONGEST_VALUE = 1000
-"""Letters of one parameter; a pinned view and silent channels have the same bound."""
+"""Letters of one parameter; a pinned view and silenced channels have the same limit."""
 
 LONGEST = 4000
-"""Letters of a whole link, as it is written."""
+"""Letters of a link."""
 
 _NOT_FOR_OTHERS = {each.name for each in PARAMETERS if not each.is_for_others}
 
 
 @cache
 def parameters() -> frozenset[str]:
-    """Return the names that a link to this page can have: of the view, and of every lens."""
+    """Return the parameters of a link to this page: of the view and of every lens."""
     return known_choices() | {each.name for each in PARAMETERS if each.is_in_slides}
 
 
 def read_query(query: str) -> dict[str, str]:
-    """Read a link's query string by name, and refuse what this page does not know.
+    """Read a link's query string by name.
 
     Raises:
-        HookVizError: it is too long, or names what this page has not.
+        HookVizError: it is too long, or has an unknown parameter.
     """
     if len(query) > LONGEST:
         raise HookVizError(
@@ -41,7 +41,7 @@ def read_query(query: str) -> dict[str, str]:
     values = dict(parse_qsl(query.removeprefix("?"), keep_blank_values=True))
     for name, value in values.items():
         if name not in parameters():
-            raise HookVizError(_unknown(name))
+            raise HookVizError(_unknown_parameter(name))
         if len(value) > LONGEST_VALUE:
             raise HookVizError(
                 say(
@@ -56,39 +56,33 @@ def read_query(query: str) -> dict[str, str]:
 
 
 def known_part(query: str) -> dict[str, str]:
-    """Read what a query string says of this page, and leave out what the page does not know.
+    """Read a query string by name, without its unknown parameters.
 
     Raises:
         HookVizError: it is too long.
     """
     pairs = parse_qsl(query.removeprefix("?")[: 10 * LONGEST])
-    kept = [(name, value) for name, value in pairs if name in parameters()]
-    return read_query(urlencode(kept))
+    known = [(name, value) for name, value in pairs if name in parameters()]
+    return read_query(urlencode(known))
 
 
 def for_the_class(query: Mapping[str, str]) -> str:
-    """Write the shortest query string that shows others the same, without defaults.
+    """Write a view as a query string for others.
 
-    Left out are also the presenter's view and images of one's own, which are in no link.
+    It leaves out defaults, the presenter's view and images of the session's own.
     """
-    left = {*_NOT_FOR_OTHERS, *(["image"] if query.get("image") in OWN_FILES else [])}
-    usual = _usual()
-    kept = {
+    left_out = {*_NOT_FOR_OTHERS, *(["image"] if query.get("image") in OWN_FILES else [])}
+    defaults = {each.name: each.default for each in PARAMETERS if each.default is not None}
+    defaults["sample"] = samples()[0].name
+    view = {
         name: value
         for name, value in query.items()
-        if name in parameters() and name not in left and usual.get(name) != value
+        if name in parameters() and name not in left_out and defaults.get(name) != value
     }
-    return urlencode(kept, safe=",.:/")
+    return urlencode(view, safe=",.:/")
 
 
-@cache
-def _usual() -> dict[str, str]:
-    """Return what the page shows where a link does not say, by parameter."""
-    defaults = {each.name: each.default for each in PARAMETERS if each.default is not None}
-    return {**defaults, "sample": samples()[0].name}
-
-
-def _unknown(name: str) -> str:
+def _unknown_parameter(name: str) -> str:
     near = nearest_names(name, parameters(), count=1)
     if near:
         return say(

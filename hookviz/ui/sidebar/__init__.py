@@ -1,1 +1,1 @@
-"""Show what a person chooses at the side: image, model, weights, layer, view."""
+"""Show the choices in the sidebar: image, input size, model and weights."""

@@ -1,39 +1,53 @@
-"""Choose the model that is looked at, and where its weights come from."""
+"""Choose the model, the source of its weights, and silenced channels."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import streamlit as st
 
+from hookviz.errors import SettingError, UnknownLayerError
+from hookviz.explaining.patching.channel_mask import read_channel_mask
 from hookviz.language.saying import localised, say
 from hookviz.models import catalog, user_models
 from hookviz.models.catalog import find_source, source_of
 from hookviz.outputs.answer import KINDS
 from hookviz.types import ModelSpec
 from hookviz.ui.link import update_link
-from hookviz.ui.linked_choice import linked_choice
-from hookviz.ui.sidebar.weights_upload import pick_own_weights, remember_shown
-from hookviz.ui.state import ALL_FAMILIES, ON_DISK, WEIGHTS, ModelChoice, warn_about_link
+from hookviz.ui.serving import resources
+from hookviz.ui.sidebar.weights import pick_own_weights, remember_working
+from hookviz.ui.state import (
+    ALL_FAMILIES,
+    ON_DISK,
+    SILENCED,
+    WEIGHTS,
+    ModelChoice,
+    linked_choice,
+    plain,
+    warn_about_link,
+)
+from hookviz.wording import numbers_listed
 
 
 def pick_model() -> ModelChoice:
-    """Show the choice of a model by family and name, and of its weights, and return it."""
+    """Show the choice of a model by family and name, and of its weights; return the chosen one."""
     specs = [*user_models.specs(), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     titles_by_name = {spec.name: spec.title for spec in specs}
     chosen = st.query_params.get("model", "")
-    named = titles_by_name.get(chosen.lower())
-    if named and chosen not in titles_by_name.values():  # as Python calls it
-        update_link(model=named)
-        chosen = named
+    title = titles_by_name.get(chosen.lower())
+    if title and chosen not in titles_by_name.values():  # its name in Python
+        update_link(model=title)
+        chosen = title
 
-    def keep_shown(family: str | None) -> dict[str, str | None]:
-        """Stay at the model that is shown, where the family has it."""
-        shown = st.session_state["model"]
-        stays = any(spec.title == shown and _belongs(spec, family or "", shown) for spec in specs)
-        return {"model": shown if stays else None}
+    def keep_model(family: str | None) -> dict[str, str | None]:
+        """Keep the chosen model if it belongs to the family."""
+        title = st.session_state["model"]
+        stays = any(spec.title == title and _belongs(spec, family or "", title) for spec in specs)
+        return {"model": title if stays else None}
 
     family = linked_choice(
-        st.selectbox, say("Model"), families, "family", first=families[0], also=keep_shown
+        st.selectbox, say("Model"), families, "family", first=families[0], also=keep_model
     )
     family = family or families[0]
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
@@ -47,7 +61,7 @@ def pick_model() -> ModelChoice:
         say("Model of this family"),
         {title: title for title in titles},
         "model",
-        # Not what happens to be downloaded, so that a link without a model opens the same one.
+        # not the first downloaded one: a link without a model opens the same model everywhere
         first=first,
         label_visibility="collapsed",
         icon=_icon(listed[chosen] if chosen in listed else listed[titles[0]]),
@@ -72,12 +86,12 @@ def pick_model() -> ModelChoice:
         return replace(pick_own_weights(spec), output=_pick_output())
     choice = ModelChoice(spec, weights or "pretrained")
     if choice.weights == "random" or spec.on_disk:
-        remember_shown(choice)
+        remember_working(choice)
     return choice
 
 
 def _pick_output() -> str:
-    """Show the choice of what the output of a network of one's own is, and return its kind."""
+    """Show the choice of an unknown network's kind of output, and return it."""
     kinds = {"": say("as the network says, or scores")} | {
         kind: say(words) for kind, words in KINDS.items()
     }
@@ -93,15 +107,14 @@ def _pick_output() -> str:
 
 
 def _catalog() -> tuple[ModelSpec, ...]:
-    """Return the catalog; without timm's while that library is being imported, unless asked for."""
-    asked = (st.query_params.get(name, "") for name in ("family", "model"))
-    return catalog.models_at_once(*asked)
+    """Return the catalog, without timm's models until timm is imported, unless the link has one."""
+    return catalog.models_at_once(*(st.query_params.get(name, "") for name in ("family", "model")))
 
 
 def _belongs(spec: ModelSpec, family: str, chosen: str | None) -> bool:
-    """Return whether to offer a model; timm's thousand only under their own families."""
+    """Return whether to list a model; timm's thousand only under their own families."""
     if family == ON_DISK:
-        return spec.on_disk or spec.title == chosen  # a link may come from another machine
+        return spec.on_disk or spec.title == chosen  # a link can come from another machine
     if family == ALL_FAMILIES:
         source = find_source(spec.name)
         return source is None or source.is_described
@@ -149,7 +162,7 @@ def _about(spec: ModelSpec, weights: str) -> str:
 
 
 def _icon(spec: ModelSpec) -> str:
-    """Return a sign of whether the pretrained weights are here."""
+    """Return the icon of downloaded weights, or of weights to download."""
     return ":material/download_done:" if spec.on_disk else ":material/cloud_download:"
 
 
@@ -157,3 +170,45 @@ def _millions(spec: ModelSpec) -> str:
     if spec.parameters >= 1e6:
         return localised(f"{spec.parameters / 1e6:,.1f} M")
     return f"{spec.parameters / 1e3:.0f} k"
+
+
+def silence_channels(
+    choice: ModelChoice, while_loading: Callable[[], AbstractContextManager[None]]
+) -> ModelChoice:
+    """Return the model with the link's channels silenced, and list them on the page.
+
+    A link with no channels of this model is warned of once and ignored.
+
+    Args:
+        choice: the model.
+        while_loading: shows that the model is loaded.
+
+    Raises:
+        ModelError: there is no room for the model.
+    """
+    in_link = st.query_params.get(SILENCED)
+    if not in_link:
+        return choice
+    try:
+        mask = read_channel_mask(in_link)
+        silent = replace(choice, mask=mask)
+        with resources.use_model(silent, while_loading):
+            pass  # the page finds it in memory
+    except (SettingError, UnknownLayerError) as error:
+        st.warning(
+            plain(say("No channel is silenced: {error}", error=error)), icon=":material/link_off:"
+        )
+        update_link(**{SILENCED: None})
+        return choice
+    numbers = numbers_listed(mask.channels).replace(",", ", ")
+    numbers = numbers if len(numbers) < 60 else "…"
+    st.caption(plain(say("Silent: {silence} ({channels})", silence=mask.words, channels=numbers)))
+    st.button(
+        say("Bring it back") if len(mask.channels) == 1 else say("Bring them back"),
+        icon=":material/volume_up:",
+        on_click=update_link,
+        kwargs={SILENCED: None},
+        help=say("Look at the network with all its channels"),
+        key="hv-bring-back",
+    )
+    return silent

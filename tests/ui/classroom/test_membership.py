@@ -47,7 +47,7 @@ ENDED = (
     ("step", "name", "why"),
     [
         ("membership.stop_teaching(why)", membership.TEACH, "unknown"),
-        ("membership.take_up('a-secret')", membership.TEACH, "unknown"),
+        ("membership.resume_teaching('a-secret')", membership.TEACH, "unknown"),
         ("membership.leave(why)", membership.FOLLOW, "unknown"),
         (ENDED, membership.TEACH, "taught"),  # a link that comes after the end of its class
     ],

@@ -4,13 +4,13 @@ import pytest
 import hookviz
 from hookviz.drawing.panels import TablePanel
 from hookviz.ui.components import panels
-from hookviz.ui.components.panels import in_theme, is_drawn
+from hookviz.ui.components.panels import in_theme, is_on_board
 
 
 def test_a_small_table_stands_among_pictures() -> None:
     for rows, columns, drawn in ((5, 4, True), (11, 4, False), (5, 5, False)):
         table = TablePanel("a", ("x",) * columns, ((1,) * columns,) * rows)
-        assert is_drawn(table) is drawn
+        assert is_on_board(table) is drawn
 
 
 def test_in_the_dark_grids_are_dark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,12 +18,12 @@ from hookviz.images.samples import samples
 from hookviz.models import catalog
 from hookviz.types import ActivationKey
 from hookviz.ui.explorer.pinned_view import PIN, model_title, pin
-from hookviz.ui.state import ModelChoice, Shown
+from hookviz.ui.state import ModelChoice, ImageChoice
 
 sample = samples()[0]
 links = []
 for number in (1, 2):
-    shown = Shown(reading.read(sample.path), sample.alt, IMAGE)
+    shown = ImageChoice(reading.read(sample.path), sample.alt, IMAGE)
     choice = ModelChoice(catalog.described_models()[0], CHOICE)
     pin(shown, choice, ActivationKey("conv", 1, ("mask",)), size=96, whole=True)
     links.append(st.query_params[PIN])

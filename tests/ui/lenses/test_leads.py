@@ -8,7 +8,7 @@ from hookviz.capturing.layer_trace import layer_trace
 from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.ui import recent_images, streamlit_internals
-from hookviz.ui.lenses.leads import _shown_at, lead_to_channel, lead_to_image
+from hookviz.ui.lenses.leads import _explorer_view, lead_to_channel, lead_to_image
 from hookviz.ui.link import words
 from tests.pictures import picture
 
@@ -38,7 +38,7 @@ def test_a_conv_layer_what_followed_it_and_blocks_are_in_the_explorer() -> None:
         ("classifier.0", "classifier.0", None),  # after what joins several layers
         ("features.3", "features.3", None),
     ):
-        assert _shown_at(trace, layer) == (shown, after)
+        assert _explorer_view(trace, layer) == (shown, after)
         assert lead_to_channel(trace, layer) is not None
     assert lead_to_channel(trace, "nonsense") is None
 

@@ -5,7 +5,7 @@ from hookviz.capturing.inputs import prepare
 from hookviz.images.samples import samples
 from hookviz.language.speaking import speaking
 from hookviz.lenses.contract.lens import Subject
-from hookviz.ui.components.gallery import Thumbnail
+from hookviz.ui.components.pictures import Thumbnail
 from hookviz.ui.lenses.lens_widgets import _class_names
 from hookviz.ui.recent_images import RecentImage
 from tests.pictures import encoded, picture

@@ -24,7 +24,7 @@ def count_on() -> None:
 
 st.button("count on", on_click=count_on)
 place = choose(st.selectbox, "Layer", ("first", "last"), key, "place", first="first")
-count = slide("Count", 0, 9, key, "count", first=2)
+count = slide("Count", range(10), key, "count", first=2)
 st.text(repr((place, count, picked(key, "cell", (0, 0)), picked(key, "channel", 7))))
 """
 

@@ -1,6 +1,6 @@
-"""Look at who attends to whom: what each head of a layer weighs for one patch, or the class.
+"""Show the attention of a layer: each head's weights for one patch or for the class token.
 
-The page draws each head's weights for a patch that can be picked, and one head's over the image.
+A patch can be picked in the mean of the heads, and a head, whose weights lie over the image.
 """
 
 from collections.abc import Mapping
@@ -18,28 +18,28 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.types import TOKENS
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of
 from hookviz.ui.lessons.picks import (
-    choose,
+    choose_button,
     pick,
     pick_channel,
     picked,
     picked_channel,
     remember_link,
-    remember_shown,
+    remember_options,
+    within,
 )
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import percent
 
 PLACES = ("first", "middle", "last")
-"""What a lesson can say in place of the name of a layer that attends."""
+"""Words of a lesson's file for an attention layer."""
 
 _CLASS = "class"
 _PATCH = "patch"
 CELL = "cell"
-"""Among the options the row and column of the patch picked; a lesson's file has none."""
+"""Option that the page adds: row and column of the picked patch."""
 
 _FACTS = (
     *("layer", "layers", "heads", "tokens", "patches", "rows", "columns", "prefix", "even"),
@@ -49,15 +49,14 @@ _FACTS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attending:
-    """A layer in which the patches of an image attend to each other.
+    """Attention layer over the patches of an image.
 
     Attributes:
-        layer: its name.
-        layers: the names of all such layers of the network.
+        layer: the layer's name.
+        layers: names of all such layers of the network.
         weights: float32 ``(heads, queries, keys)``; each query's row has the sum 1.
-        rows: of the grid of patches.
-        columns: of the grid of patches.
-        prefix: tokens in front of the patches, such as a class token.
+        rows, columns: of the grid of patches.
+        prefix: tokens before the patches, such as a class token.
     """
 
     layer: str
@@ -72,7 +71,7 @@ class Attending:
         return self.weights[:, query]
 
     def maps(self, query: int) -> NDArray[np.float32]:
-        """Return each head's weights where the patches lie, ``(heads, rows, columns)``."""
+        """Return each head's weights for the patches, ``(heads, rows, columns)``."""
         return self.of_query(query)[:, self.prefix :].reshape(-1, self.rows, self.columns)
 
     def query_at(self, row: int, column: int) -> int:
@@ -86,12 +85,11 @@ class Attending:
 
 
 def attending(scene: LessonScene, place: str) -> Attending | None:
-    """Return the layer at one of `PLACES`, or of that name; None where the network has none.
+    """Return the attention layer at one of `PLACES`, or of a name; None without one.
 
-    Layers count in which all patches and nothing else but tokens in front attend to each other: no
-    windows.
+    Only layers without windows count: all patches, and tokens before them, attend to each other.
     """
-    # One pass for the lesson's facts, its link and its pictures.
+    # one pass for facts, link and pictures
     every = scene.cached(
         ("attention",),
         lambda: _every(scene),
@@ -106,14 +104,14 @@ def attending(scene: LessonScene, place: str) -> Attending | None:
 
 
 def _every(scene: LessonScene) -> tuple[Attending, ...]:
-    """Return all such layers in order of execution."""
+    """Return all attention layers in order of execution."""
     try:
-        found = attention(scene.model, scene.model_input)
-    except ModelError:  # nothing in it attends
+        weights_by_layer = attention(scene.model, scene.model_input)
+    except ModelError:  # the network has no attention
         return ()
     infos = {info.name: info for info in scene.trace.maps if info.layout == TOKENS}
     known = []
-    for layer, weights in found.items():
+    for layer, weights in weights_by_layer.items():
         info = infos.get(layer)
         if info is None or weights.ndim != 3:
             continue
@@ -126,17 +124,17 @@ def _every(scene: LessonScene) -> tuple[Attending, ...]:
 
 
 def cell_text(row: int, column: int) -> str:
-    """Write a patch's row and column as an option has them."""
+    """Write a patch's row and column as an option."""
     return f"{row},{column}"
 
 
 def first_query(layer: Attending, asked: str, patch: tuple[int, int]) -> int:
-    """Return the token that a lesson asks for: the class token, else that of the patch."""
+    """Return the class token's number if `asked` for it and it exists, or that of a patch."""
     return 0 if asked == _CLASS and layer.prefix else layer.query_at(*patch)
 
 
 def near(layer: Attending, row: int, column: int) -> NDArray[np.bool_]:
-    """Return which patches are that one or touch it, ``(rows, columns)``."""
+    """Return a mask of a patch and its neighbours, ``(rows, columns)``."""
     rows, columns = np.arange(layer.rows)[:, None], np.arange(layer.columns)
     touching: NDArray[np.bool_] = (abs(rows - row) <= 1) & (abs(columns - column) <= 1)
     return touching
@@ -145,12 +143,9 @@ def near(layer: Attending, row: int, column: int) -> NDArray[np.bool_]:
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     layer = attending(scene, options["layer"])
     if layer is None:
-        return dict.fromkeys(_FACTS, "–")  # as the part says
-    picked = options.get(CELL, cell_text(*layer.middle)).split(",")
-    row, column = (
-        min(int(at), count - 1)
-        for at, count in zip(picked, (layer.rows, layer.columns), strict=True)
-    )
+        return dict.fromkeys(_FACTS, "–")  # the part tells it
+    patch = options.get(CELL, cell_text(*layer.middle)).split(",")
+    row, column = within((int(patch[0]), int(patch[1])), (layer.rows, layer.columns))
     query = first_query(layer, options["asks"], (row, column))
     weights, maps = layer.of_query(query), layer.maps(query)
     heads, tokens = weights.shape
@@ -202,7 +197,7 @@ PART = Part(
 )
 
 
-_HEIGHT = 190  # pixels of the heads' maps
+_HEADS_PX = 190  # height of the heads' maps
 _PLACES = {
     "first": mark("First layer"),
     "middle": mark("Middle layer"),
@@ -227,9 +222,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         return
     remember_link(key, {"layer": layer.layer})
     asks = _token(layer, options["asks"], key)
-    row, column = _patch(layer, key)
-    shown = {"layer": place, CELL: cell_text(row, column)}
-    remember_shown(key, shown, {"layer": options["layer"], CELL: cell_text(*layer.middle)})
+    row, column = within(picked(key, "cell", layer.middle), (layer.rows, layer.columns))
+    start = {"layer": options["layer"], CELL: cell_text(*layer.middle)}
+    remember_options(key, {"layer": place, CELL: cell_text(row, column)}, start)
     query = layer.query_at(row, column) if asks == _PATCH else 0
     maps = layer.maps(query)
     strongest = int(layer.of_query(query).max(1).argmax())
@@ -240,7 +235,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         say("The weights of each head of {layer}, patch by patch.", layer=layer.layer),
         partial(pick_channel, key),
         key=f"{key}-heads",
-        height=_HEIGHT,
+        height=_HEADS_PX,
         chosen=head,
     )
     left, right = st.columns(2, gap="small")
@@ -251,53 +246,37 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _place(asked: str, key: str) -> str:
-    """Let choose among the places, beginning at the lesson's; a layer by name stands alone."""
+    """Show the choice of a place and return it; a layer by its name has no choice."""
     return _choose(say("Layer"), _PLACES, asked, key, "place") if asked in PLACES else asked
 
 
 def _token(layer: Attending, asked: str, key: str) -> str:
-    """Let choose between a patch and the class token, where there is one."""
+    """Show the choice between a patch and the class token, if there is one, and return it."""
     return _choose(say("Who attends"), _TOKENS, asked, key, "token") if layer.prefix else _PATCH
 
 
 def _choose(label: str, names: Mapping[str, str], first: str, key: str, word: str) -> str:
-    """Let choose one of a few by their names."""
-    return choose(
-        st.segmented_control,
-        label,
-        tuple(names),
-        key,
-        word,
-        first=first,
-        format_func=lambda name: say(names[name]),
-        required=True,
-        label_visibility="collapsed",
-    )
-
-
-def _patch(layer: Attending, key: str) -> Cell:
-    """Return the patch that was picked, else the one in the middle."""
-    row, column = picked(key, "cell", layer.middle)
-    return min(row, layer.rows - 1), min(column, layer.columns - 1)
+    said = {name: say(text) for name, text in names.items()}
+    return choose_button(label, said, key, word, first=first, label_visibility="collapsed")
 
 
 def _show_mean(layer: Attending, maps: np.ndarray, patch: Cell, key: str) -> None:
-    """Show the mean of the heads, in which a click picks the patch that attends."""
+    """Show the mean of the heads, in which a click picks the attending patch."""
     mean = maps.mean(0, keepdims=True).astype(np.float32)
     st.caption(say("The mean of the heads: pick the patch that attends"))
 
-    def take(cell: Cell) -> None:
+    def pick_patch(cell: Cell) -> None:
         pick(key, "cell", cell)
         if layer.prefix:
             pick(key, "token", _PATCH)
 
-    show_map(grid_of(mean), 0, mean[0], patch, take, key=f"{key}-mean")
+    show_map(grid_of(mean), 0, mean[0], patch, pick_patch, key=f"{key}-mean")
 
 
 def _show_head(
     scene: LessonScene, layer: Attending, maps: np.ndarray, head: int, patch: Cell | None
 ) -> None:
-    """Show a head's weights over the image, the patch that attends framed."""
+    """Show a head's weights over the image, with a frame around the attending patch."""
     st.caption(say("Head {head} on the image", head=head))
     height, width = scene.model_input.tensor.shape[2:]
     box = None

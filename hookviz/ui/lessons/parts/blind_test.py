@@ -1,16 +1,14 @@
-"""Show maps one by one, to be told apart: of the trained network, or of random weights.
+"""Show maps one by one, to tell a trained network from one with random weights.
 
-Which maps they are follows from the network and the image, so that a page that is loaded again and
-all screens of a class have the same ones.
-
-The page shows one map at a time with its two answers, and below it what all before it were.
+Network and image decide the maps, so that a reload and all screens of a class have the same ones.
+The page shows one map with its two answers, and below it the maps and answers so far.
 """
 
 import random
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from html import escape
 from math import comb
 from pathlib import Path
@@ -24,43 +22,47 @@ from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.markup import data_url
 from hookviz.types import Activation
+from hookviz.ui.components.files import style
 from hookviz.ui.lessons.parts.untrained import TrainedAndUntrained, trained_and_untrained
-from hookviz.ui.lessons.picks import pick, picked, remember_shown
+from hookviz.ui.lessons.picks import pick, picked, remember_options
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 from hookviz.wording import percent
 
 MAPS = 10
-_LEAST_OF_EITHER = 3  # so that nobody can count on as many of both
+_LEAST_OF_EITHER = 3  # the numbers of both kinds can differ, so that nobody counts on them
 _TRAINED, _UNTRAINED = "t", "u"
 """An answer in the link, a letter for each map."""
 ANSWERS, ROUND = "answers", "round"
-"""Among the options what a learner answered, and which ten maps; a lesson's file has neither."""
+"""Options that the page adds: the answers, and the number of the test."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BlindMap:
     """A map of the test: a channel of either network."""
 
-    trained: bool
+    is_trained: bool
     channel: int
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class BlindTest:
-    """The maps of a test in their order, and where they come from."""
+    """The maps of a test in their order, and their layer of both networks."""
 
     pair: TrainedAndUntrained
-    maps: tuple[Shown, ...]
+    maps: tuple[BlindMap, ...]
+
+    def is_right(self, answers: str, at: int) -> bool:
+        """Return whether the answer at a position is right."""
+        return self.maps[at].is_trained == (answers[at] == _TRAINED)
 
     def right(self, answers: str) -> int:
-        """Return how many of the answers, the first ones, are right."""
-        given = zip(self.maps, answers, strict=False)
-        return sum(shown.trained == (answer == _TRAINED) for shown, answer in given)
+        """Return the number of right answers."""
+        return sum(self.is_right(answers, at) for at in range(len(answers)))
 
 
 def blind_test(scene: LessonScene, options: Options, number: int = 1) -> BlindTest:
-    """Draw the maps of the test with that number, of channels that do not have one value alone.
+    """Return the test of a number, of channels that are not constant.
 
     Raises:
         ModelError: the weights are random already.
@@ -71,25 +73,25 @@ def blind_test(scene: LessonScene, options: Options, number: int = 1) -> BlindTe
     count = min(MAPS, 2 * min(len(trained), len(untrained)))
     least = min(_LEAST_OF_EITHER, count // 2)
     of_trained = draw.randint(max(least, count - len(untrained)), min(count - least, len(trained)))
-    maps = [Shown(True, channel) for channel in draw.sample(trained, of_trained)]
-    maps += [Shown(False, channel) for channel in draw.sample(untrained, count - of_trained)]
+    maps = [BlindMap(True, channel) for channel in draw.sample(trained, of_trained)]
+    maps += [BlindMap(False, channel) for channel in draw.sample(untrained, count - of_trained)]
     draw.shuffle(maps)
     return BlindTest(pair, tuple(maps))
 
 
 def answers_of(text: str, count: int) -> str:
-    """Return the answers in a link as far as they are some, at most so many."""
-    found = re.match(f"[{_TRAINED}{_UNTRAINED}]*", text)
-    return found[0][:count] if found else ""
+    """Return the valid answers at the start of a text from the link, at most `count`."""
+    match = re.match(f"[{_TRAINED}{_UNTRAINED}]*", text)
+    return match[0][:count] if match else ""
 
 
 def by_chance(right: int, count: int) -> float:
-    """Return how often a coin has so many of `count` answers right, or more."""
+    """Return the probability of `right` or more right answers of `count` by tossing a coin."""
     return float(sum(comb(count, hits) for hits in range(right, count + 1)) / 2**count)
 
 
 def _standing(test: BlindTest, answers: str) -> str:
-    """Return in a sentence or two how far somebody is, and at the end what the score is worth."""
+    """Return the number of answers in words, and at the end the score and its probability."""
     count, right = len(test.maps), test.right(answers)
     if len(answers) < count:
         return say("{answered} of {count} answered.", answered=len(answers), count=count)
@@ -133,25 +135,25 @@ PART = Part(
 )
 
 
-_LARGE, _SMALL = 320, 96  # pixels that a map is drawn with at least
+_LARGE_PX, _SMALL_PX = 320, 96
+_SHEET = Path(__file__).with_suffix(".css")
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the map that is to be told with its answers, or the score; and the row of all maps."""
+    """Draw the present map with its answers, or the score; and the row of all maps."""
     number = max(1, picked(key, ROUND, 1))
     with turn(say("The same network with random weights"), "lesson", model=scene.model.name):
         test = blind_test(scene, options, number)
     answers = answers_of(picked(key, ANSWERS, ""), len(test.maps))
-    remember_shown(key, {ANSWERS: answers, ROUND: str(number)}, {ANSWERS: "", ROUND: "1"})
+    remember_options(key, {ANSWERS: answers, ROUND: str(number)}, {ANSWERS: "", ROUND: "1"})
     grids = {
         trained: make_grid(maps, scale="channel", colormap="gray")
         for trained, maps in ((True, test.pair.trained), (False, test.pair.untrained))
     }
     at, count = len(answers), len(test.maps)
     with st.container(key=f"hv-blind-{key}"):
-        st.html(f"<style>{_style()}</style>{_head_html(test, answers, grids)}")
+        st.html(f"{style(_SHEET)}{_head_html(test, answers, grids)}")
         with st.container(horizontal=True, vertical_alignment="center"):
-            over = at == count
             for label, letter, shortcut in (
                 (say("Trained"), _TRAINED, "T"),
                 (say("Random weights"), _UNTRAINED, "U"),
@@ -160,7 +162,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
                     label,
                     key=f"{key} {letter}",
                     shortcut=shortcut,
-                    disabled=over,
+                    disabled=at == count,
                     on_click=partial(_answer, key, letter),
                 )
             st.button(
@@ -168,7 +170,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
                 key=f"{key} others",
                 icon=":material/refresh:",
                 type="tertiary",
-                disabled=not over,
+                disabled=at < count,
                 on_click=partial(_begin, key, number + 1),
             )
         st.html(_row_html(test, answers, grids))
@@ -176,7 +178,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _answer(key: str, letter: str) -> None:
-    """Add an answer to those there are now: a quick one comes before the run of the one before."""
+    """Add an answer to the link's, which a quick click has changed before this run."""
     pick(key, ANSWERS, picked(key, ANSWERS, "") + letter)
 
 
@@ -186,44 +188,41 @@ def _begin(key: str, number: int) -> None:
 
 
 def _head_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:
-    """Return the map that is asked about, large, with what the one before was; or the score."""
+    """Return the present map, large, or the score; with the verdict on the last answer."""
     at, count = len(answers), len(test.maps)
-    before = _verdict(test, answers, at - 1) if at else ""
-    said = f'<p class="hv-blind-said" role="status">{escape(before)}</p>'
+    verdict = _verdict(test, answers, at - 1) if at else ""
+    status = f'<p class="hv-blind-said" role="status">{escape(verdict)}</p>'
     if at == count:
         score = f"{test.right(answers)} / {count}"
-        told = escape(_standing(test, answers))
-        return f'<div class="hv-blind-score"><b>{score}</b><p>{told}</p></div>{said}'
-    shown = test.maps[at]
-    url = _url(grids[shown.trained], shown.channel, _LARGE)
+        text = escape(_standing(test, answers))
+        return f'<div class="hv-blind-score"><b>{score}</b><p>{text}</p></div>{status}'
+    each = test.maps[at]
+    url = _url(grids[each.is_trained], each.channel, _LARGE_PX)
     title = say("Map {number} of {count}: trained, or random?", number=at + 1, count=count)
     return (
         f'<figure class="hv-blind-asked"><img src="{url}" alt="{escape(title)}">'
-        f"<figcaption>{escape(title)}</figcaption></figure>{said}"
+        f"<figcaption>{escape(title)}</figcaption></figure>{status}"
     )
 
 
 def _verdict(test: BlindTest, answers: str, at: int) -> str:
-    shown = test.maps[at]
-    facts = {"number": at + 1, "channel": shown.channel}
-    was = (
+    facts = {"number": at + 1, "channel": test.maps[at].channel}
+    truth = (
         say("Map {number} is channel {channel} of the trained network.", **facts)
-        if shown.trained
+        if test.maps[at].is_trained
         else say("Map {number} is channel {channel} with random weights.", **facts)
     )
-    right = shown.trained == (answers[at] == _TRAINED)
-    verdict = say("Right.") if right else say("Not quite.")
-    return f"{verdict} {was}"
+    verdict = say("Right.") if test.is_right(answers, at) else say("Not quite.")
+    return f"{verdict} {truth}"
 
 
 def _row_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:
     tiles = []
-    for at, shown in enumerate(test.maps):
-        url = _url(grids[shown.trained], shown.channel, _SMALL)
+    for at, each in enumerate(test.maps):
+        url = _url(grids[each.is_trained], each.channel, _SMALL_PX)
         if at < len(answers):
-            word = say("trained") if shown.trained else say("random")
-            right = shown.trained == (answers[at] == _TRAINED)
-            state, sign = ("right", "✓") if right else ("wrong", "✗")
+            word = say("trained") if each.is_trained else say("random")
+            state, sign = ("right", "✓") if test.is_right(answers, at) else ("wrong", "✗")
             below, alt = f"{sign} {word}", _verdict(test, answers, at)
         else:
             state = "asked" if at == len(answers) else ""
@@ -236,11 +235,6 @@ def _row_html(test: BlindTest, answers: str, grids: dict[bool, Grid]) -> str:
 
 
 def _url(grid: Grid, channel: int, side: int) -> str:
-    """Return a channel's map as a picture; of ones larger than that, cell by pixel."""
+    """Return a channel's map as the URL of a picture, a cell one pixel or more."""
     rows, columns = grid.shape[1:]
     return data_url(grid.channel_png(channel, max(1, side // max(rows, columns))))
-
-
-@cache
-def _style() -> str:
-    return Path(__file__).with_suffix(".css").read_text("utf-8")

@@ -1,7 +1,7 @@
-"""Show all channels of a layer, and find the one most like a kernel made by hand.
+"""Show all channels of a layer, and find the one most similar to a kernel made by hand.
 
-The page draws the channels as a grid, and the picked one below it: large, and on the photograph.
-Where the lesson asks for a hunt, it shows the kernel to look for, the last try and its score.
+The picked channel is shown large and on the photograph. In a hunt the learner searches for the
+channel, and sees the score of each try.
 """
 
 import re
@@ -30,44 +30,43 @@ from hookviz.lessons.layers import (
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.types import LayerInfo, Pixels
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of, show_on_photograph
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of, show_on_photograph
 from hookviz.ui.lessons.picks import (
     pick,
     picked,
     picked_cell,
     picked_channel,
     remember_link,
-    remember_shown,
+    remember_options,
 )
 from hookviz.ui.state import Cell
 from hookviz.wording import times
 
 _CLOSEST = "closest"
-"""What a lesson writes for the channel that is most alike to what it seeks."""
+"""Word of a lesson's file for the channel most similar to the kernel's map."""
 
 HUNTED = "hunted"
-"""Among the options what was tried, as `written_hunt` has it; a lesson's file has none."""
+"""Option that the page adds: the tries, in the format of `written_hunt`."""
 
 _COLOURS = 3
-_SIDE = 512  # cells of the picture that a kernel made by hand is slid over, at most
+_SIDE = 512  # cells of the kernel's map, at most
 
 
-_KEPT = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5}){0,99})?(!?)")
-_MOST_TRIES = 100  # that are kept, the last ones
+_TRIES = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5}){0,99})?(!?)")
+_MOST_TRIES = 100  # the last ones
 STARS = ((3, 3), (6, 2))
-"""At most so many tries for so many stars; whoever needs more has one."""
+"""Most tries for a number of stars; more tries are one star."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hunt:
-    """What a learner has tried among the channels of a layer.
+    """A learner's tries among the channels of a layer.
 
     Attributes:
-        likeness: how alike each channel is to what is sought, 0…1.
-        tries: the channels that were tried, each once, in their order.
-        given_up: whether the answer was asked for.
+        likeness: similarity of each channel to the kernel's map, 0…1.
+        tries: the tried channels, each once, in their order.
+        given_up: whether the learner gave up.
     """
 
     likeness: tuple[float, ...]
@@ -76,92 +75,92 @@ class Hunt:
 
     @property
     def best(self) -> int:
-        """The channel that is most alike."""
+        """The most similar channel."""
         return max(range(len(self.likeness)), key=self.likeness.__getitem__)
 
     @property
     def is_found(self) -> bool:
-        """Whether that channel, or one that is as alike, was tried."""
+        """Whether the most similar channel, or one as similar, was tried."""
         return any(self.likeness[each] >= self.likeness[self.best] for each in self.tries)
 
     @property
     def is_over(self) -> bool:
-        """Whether the answer may be seen."""
+        """Whether the answer is visible."""
         return self.is_found or self.given_up
 
     @property
     def closest_so_far(self) -> int | None:
-        """The channel most alike of those that were tried; None before the first."""
+        """The most similar of the tried channels; None before the first."""
         return max(self.tries, key=self.likeness.__getitem__, default=None)
 
     @property
     def stars(self) -> int:
-        """Stars for having found it, by the number of tries; none for an answer asked for."""
+        """Stars by the number of tries; none before the end and after giving up."""
         if self.given_up or not self.is_found:
             return 0
         return next((stars for most, stars in STARS if len(self.tries) <= most), 1)
 
     def closer_than(self, channel: int) -> int:
-        """Return how many channels are more alike than that one."""
+        """Return the number of channels that are more similar."""
         return sum(each > self.likeness[channel] for each in self.likeness)
 
     def trying(self, channel: int) -> "Hunt":
-        """Return the hunt with another try; a channel counts once, and none when it is over."""
+        """Return the hunt with another try; a repeated or late one does not count."""
         if self.is_over or channel in self.tries:
             return self
         return Hunt(self.likeness, (*self.tries, channel)[-_MOST_TRIES:])
 
     def giving_up(self) -> "Hunt":
-        """Return the hunt with the answer asked for; one that has it already is as it was."""
+        """Return the hunt after giving up, or itself if it is over."""
         return self if self.is_over else Hunt(self.likeness, self.tries, given_up=True)
 
 
 def written_hunt(hunt: Hunt) -> str:
-    """Return the tries as text for a link; see `read_hunt`."""
+    """Write the tries as text for a link; see `read_hunt`."""
     return ".".join(map(str, hunt.tries)) + ("!" if hunt.given_up else "")
 
 
 def read_hunt(text: str, likeness: Sequence[float]) -> Hunt:
-    """Return the hunt of `written_hunt`; a fresh one where the text is anything else."""
-    found = _KEPT.fullmatch(text)
-    tries = tuple(map(int, found[1].split("."))) if found and found[1] else ()
-    if found is None or any(each >= len(likeness) for each in tries):
+    """Read the text of `written_hunt`; another text is a hunt without tries."""
+    match = _TRIES.fullmatch(text)
+    tries = tuple(map(int, match[1].split("."))) if match and match[1] else ()
+    if match is None or any(each >= len(likeness) for each in tries):
         return Hunt(tuple(likeness))
-    return Hunt(tuple(likeness), tuple(dict.fromkeys(tries)), given_up=bool(found[2]))
+    return Hunt(tuple(likeness), tuple(dict.fromkeys(tries)), given_up=bool(match[2]))
 
 
 def sought(scene: LessonScene, name: str, size: tuple[int, ...]) -> Map:
-    """Return the map that a kernel of `PRESETS` makes of the image, resized to a layer's maps."""
+    """Return the map of a kernel of `PRESETS` on the image, resized to a layer's maps."""
     return resize(
         same_size_map(PRESETS[name], grey_of(scene, _SIDE)), (size[0], size[1]), Resampling.BOX
     )
 
 
 def _wanted_of(scene: LessonScene, options: Options, maps: Map) -> Map | None:
-    """Return the map that the lesson seeks, as large as `maps`; None where it seeks none."""
+    """Return the map of the lesson's kernel, as large as `maps`; None without a kernel."""
     return sought(scene, options["seek"], maps.shape[1:]) if options["seek"] else None
 
 
 def matches(maps: Map, wanted: Map) -> tuple[float, ...]:
-    """Return how alike each channel's map is to the wanted one: |correlation|, 0…1.
+    """Return the similarity of each channel's map to the wanted one: |correlation|, 0…1.
 
-    Its sign is left out: a channel that answers to the same edges with values below zero finds
-    them as well.
+    A channel with negative values at the same edges is as similar.
     """
     return tuple(abs(correlation(channel_map, wanted)) for channel_map in maps)
 
 
 def _picked_first(maps: Map, asked: str, wanted: Map | None) -> int:
-    """Return the channel picked at first; `_CLOSEST` is the most alike to what is wanted."""
+    """Return the first channel; for `_CLOSEST` the most similar to the wanted map."""
     if asked == _CLOSEST:
         return int(np.argmax(matches(maps, wanted))) if wanted is not None else 0
     return channel_of(maps, asked)
 
 
 def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixels | None:
-    """Return a channel's kernel as a picture, RGB uint8 ``(h, w, 3)``: 0 is middle grey.
+    """Return a channel's kernel as a picture, RGB uint8 ``(h, w, 3)``, with 0 as middle grey.
 
-    None where it does not look at three colours.
+    Returns:
+        None for a kernel without three input colours.
     """
     if layer.kind != "Conv2d":
         return None
@@ -170,12 +169,12 @@ def kernel_in_colour(scene: LessonScene, layer: LayerInfo, channel: int) -> Pixe
 
 
 def _is_hunt(options: Options) -> bool:
-    """Return whether the channel is to be found, and is hidden until then."""
+    """Return whether the lesson asks for a hunt."""
     return bool(options["seek"]) and options["hunt"] == "yes"
 
 
-def _hunted(hunt: Hunt) -> Mapping[str, Fact]:
-    """Return the facts of a hunt; those that would give its answer away say that it is hidden."""
+def _hunt_facts(hunt: Hunt) -> Mapping[str, Fact]:
+    """Return the facts of a hunt, without its answer until it is over."""
     best = f"{hunt.likeness[hunt.best]:.2f}"
     if hunt.is_found and not hunt.given_up:
         answer = say(
@@ -216,7 +215,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
             "middle_match": float(np.median(likeness)),
         }
         if _is_hunt(options):
-            facts |= _hunted(read_hunt(options.get(HUNTED, ""), likeness))
+            facts |= _hunt_facts(read_hunt(options.get(HUNTED, ""), likeness))
     return facts
 
 
@@ -256,54 +255,54 @@ PART = Part(
 )
 
 
-_HUNT_HEIGHT = 260  # pixels of the grid
+_HUNT_PX = 260  # height of the grid
 _STARS = 3
 
 
 def _show_hunt(
     scene: LessonScene, layer: LayerInfo, grid: Grid, maps: Map, wanted: Map, *, kind: str, key: str
 ) -> None:
-    """Draw the grid, the score below it, what is sought and what was tried last.
+    """Draw the grid, the score below it, the wanted map and the last try.
 
     Args:
-        scene: whose image.
-        layer: whose channels.
-        grid: of all of them.
-        maps: of all of them, ``(C, H, W)``.
-        wanted: the map that is sought, ``(H, W)``.
-        kind: what it shows, in words.
+        scene: the image.
+        layer: the layer.
+        grid: of the layer's channels.
+        maps: of the channels, ``(C, H, W)``.
+        wanted: the map of the kernel, ``(H, W)``.
+        kind: of the kernel, in words.
         key: of the part.
     """
-    of_this = f"{scene.model_input.digest[:8]} {layer.name} "  # elsewhere it is another hunt
+    prefix = f"{scene.model_input.digest[:8]} {layer.name} "  # of this hunt
     likeness = matches(maps, wanted)
 
-    def hunted() -> Hunt:
-        kept = picked(key, "hunt", "")
-        return read_hunt(kept.removeprefix(of_this) if kept.startswith(of_this) else "", likeness)
+    def hunt_now() -> Hunt:
+        text = picked(key, "hunt", "")
+        return read_hunt(text.removeprefix(prefix) if text.startswith(prefix) else "", likeness)
 
-    hunt = hunted()
+    hunt = hunt_now()
     last = hunt.best if hunt.given_up else next(reversed(hunt.tries), None)
-    remember_shown(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
+    remember_options(key, {HUNTED: written_hunt(hunt)}, {HUNTED: ""})
     remember_link(key, {"layer": layer.name} | ({} if last is None else {"channel": str(last)}))
 
     def keep(now: Hunt) -> None:
-        pick(key, "hunt", of_this + written_hunt(now))
+        pick(key, "hunt", prefix + written_hunt(now))
 
     def take(number: int, _at: Cell | None) -> None:
-        keep(hunted().trying(number))  # those of now: a quick try comes before the last is drawn
+        keep(hunt_now().trying(number))  # of the link, which a quick click has changed
 
     mosaic(
         grid,
         say("All channels of layer {layer}.", layer=layer.name),
         take,
         key=f"{key}-grid",
-        height=_HUNT_HEIGHT,
+        height=_HUNT_PX,
         chosen=last,
     )
-    score, ways = st.columns([2, 1], gap="small", vertical_alignment="center")
+    score, button = st.columns([2, 1], gap="small", vertical_alignment="center")
     with score:
         _show_score(hunt)
-    with ways:
+    with button:
         if hunt.is_over:
             st.button(
                 say("Hunt again"),
@@ -317,7 +316,7 @@ def _show_hunt(
                 icon=":material/visibility:",
                 key=f"{key}-give-up",
                 type="tertiary",
-                on_click=lambda: keep(hunted().giving_up()),
+                on_click=lambda: keep(hunt_now().giving_up()),
             )
     cell = picked_cell(key, wanted)
     take_cell = partial(pick, key, "cell")
@@ -335,7 +334,7 @@ def _show_hunt(
 
 
 def _show_score(hunt: Hunt) -> None:
-    """Say how alike the channel that was tried last is, the best so far, and what it is worth."""
+    """Show the similarity of the last try, the best one so far, and the stars."""
     last = hunt.tries[-1] if hunt.tries else None
     closest = hunt.closest_so_far
     if hunt.given_up:
@@ -366,24 +365,24 @@ def _show_score(hunt: Hunt) -> None:
         )
     stars = ""
     if hunt.stars:
-        told = say("{stars} of {most} stars", stars=hunt.stars, most=_STARS)
+        alt = say("{stars} of {most} stars", stars=hunt.stars, most=_STARS)
         signs = "★" * hunt.stars + "☆" * (_STARS - hunt.stars)
-        stars = f'<span class="hv-hunt-stars" role="img" aria-label="{escape(told)}">{signs}</span>'
+        stars = f'<span class="hv-hunt-stars" role="img" aria-label="{escape(alt)}">{signs}</span>'
     share = 0.0 if last is None else hunt.likeness[hunt.best if hunt.given_up else last]
-    found = "found" if hunt.is_over else ""
+    state = "found" if hunt.is_over else ""
     st.html(
-        f'<div class="hv-match hv-hunt {found}" role="status">{stars}{escape(words)}'
+        f'<div class="hv-match hv-hunt {state}" role="status">{stars}{escape(words)}'
         f'<progress class="hv-hunt-bar" aria-hidden="true" value="{share:.3f}" max="1"></progress>'
         "</div>"
     )
 
 
-_HEIGHT = 300  # pixels of the grid
-_MAGNIFIED = 40  # pixels of the picture for each weight of a kernel
+_GRID_PX = 300  # height
+_WEIGHT_PX = 40
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the grid; below it what is sought, the picked channel, and its place on the image."""
+    """Draw the grid; below it the wanted map, the picked channel, and the channel on the image."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, layer.name)
     grid = grid_of(maps, layer.name)
@@ -406,7 +405,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         say("All channels of layer {layer}.", layer=layer.name),
         take,
         key=f"{key}-grid",
-        height=_HEIGHT,
+        height=_GRID_PX,
         chosen=channel,
     )
     first, second, third = st.columns(3, gap="small", wrap=False)
@@ -423,27 +422,25 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     else:
         with first:
             st.caption(say("Sought: {kind}", kind=say(TITLES[options["seek"]])))
-            pictured = grid_of(wanted[None])
-            show_map(pictured, 0, wanted, cell, take_cell, key=f"{key}-sought")
-    if wanted is not None:
+            show_map(grid_of(wanted[None]), 0, wanted, cell, take_cell, key=f"{key}-sought")
         _show_match(matches(maps, wanted), channel)
 
 
 def _show_kernel(scene: LessonScene, layer: LayerInfo, channel: int) -> None:
-    """Show the kernel in its colours, where it looks at colours."""
+    """Show the kernel in its colours, if it has three inputs."""
     kernel = kernel_in_colour(scene, layer, channel)
     if kernel is None:
         return
     st.caption(say("Its kernel; grey is zero"))
     st.image(
-        kernel.repeat(_MAGNIFIED, 0).repeat(_MAGNIFIED, 1),
+        kernel.repeat(_WEIGHT_PX, 0).repeat(_WEIGHT_PX, 1),
         width="stretch",
         alt=say("The kernel of channel {channel} in its colours.", channel=channel),
     )
 
 
 def _show_match(likeness: tuple[float, ...], channel: int) -> None:
-    """Say how alike the picked channel is to what is sought, and whether another is more so."""
+    """Show the picked channel's similarity, and the number of more similar ones."""
     better = sum(match > likeness[channel] for match in likeness)
     words = say(
         "Alike to what is sought: {similarity:.2f} of at most one.", similarity=likeness[channel]

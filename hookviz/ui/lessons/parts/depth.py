@@ -1,7 +1,7 @@
-"""Compare layers of different depth: their strongest channels, and how far a cell sees.
+"""Compare layers of different depth: their strongest channels, and the receptive field of a cell.
 
-The page draws a slider through the layers, and what else excites the channel that is picked. All
-layers are in the browser, so that maps and receptive fields follow the slider at once.
+The browser has all layers, so that maps and receptive fields follow the slider at once. Below it
+are patches that excite the picked channel.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,36 +33,36 @@ from hookviz.lessons.scores import chance
 from hookviz.markup import data_url
 from hookviz.types import LayerInfo, Model, Pixels
 from hookviz.ui.components.files import mount
-from hookviz.ui.explorer.atlas_choice import shown_atlas
-from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_shown
+from hookviz.ui.explorer.atlases import chosen_atlas
+from hookviz.ui.lessons.figures import grid_of
+from hookviz.ui.lessons.picks import pick, picked, remember_link, remember_options, within
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import Cell, plain
 from hookviz.wording import times
 
 _MOST = 3
-"""Layers that a lesson names, at most, where it doesn't take all."""
+"""Names of layers in a lesson's file, at most."""
 
 _ALL = "all"
-"""What a lesson writes for all conv layers."""
+"""Word of a lesson's file for all conv layers."""
 
 AT, CHANNEL = "at", "channel"
-"""Among the options the layer that a learner went to and the channel picked; a file has none."""
+"""Options that the page adds: the chosen layer and channel."""
 
 _STRONGEST = 12
-"""Channels of a layer among which one can be picked."""
+"""Channels of a layer to choose from."""
 
 _MOST_OF_ALL = 26  # layers of a deep network, evenly spaced
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A layer that is compared, with its receptive field.
+    """A layer with its receptive field.
 
     Attributes:
-        place: as the lesson has it, such as ``"early"``.
+        place: its name in the lesson, such as ``"early"``.
         layer: the layer.
-        field: how far its cells see; None where that is not known.
+        field: the receptive field; None if it is unknown.
     """
 
     place: str
@@ -71,7 +71,7 @@ class Level:
 
     @property
     def sees(self) -> str:
-        """How large a part of the input one of its cells sees, in words."""
+        """The size of a cell's receptive field, in words."""
         if self.field is None:
             return say("an unknown part of the image")
         if self.field.size is None:
@@ -80,7 +80,7 @@ class Level:
 
 
 def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
-    """Return the layers that the lesson names, each once, in its order."""
+    """Return the lesson's layers, each once, in its order."""
     by_layer: dict[str, Level] = {}
     for place in _every(scene) if options["layers"] == _ALL else _places(options["layers"]):
         layer = layer_of(scene, place)
@@ -89,16 +89,16 @@ def levels(scene: LessonScene, options: Options) -> tuple[Level, ...]:
 
 
 def _every(scene: LessonScene) -> list[str]:
-    """Return the conv layers' names; of a deep network some of them, evenly spaced."""
+    """Return the conv layers' names; for a deep network evenly spaced ones."""
     names = [conv.name for conv in convs_of(scene)]
     count = min(len(names), _MOST_OF_ALL)
     chosen = np.linspace(0, len(names) - 1, count).round().astype(int)
     return [names[at] for at in chosen.tolist()]
 
 
-def start_of(scene: LessonScene, options: Options, found: tuple[Level, ...]) -> int:
-    """Return which of the levels is shown at first: of those that the lesson names the first."""
-    names = [level.layer.name for level in found]
+def start_of(scene: LessonScene, options: Options, listed: tuple[Level, ...]) -> int:
+    """Return the position of the first level, by the first fitting word of the lesson."""
+    names = [level.layer.name for level in listed]
     for place in _places(options["start"]):
         try:
             layer = layer_of(scene, place).name
@@ -106,9 +106,9 @@ def start_of(scene: LessonScene, options: Options, found: tuple[Level, ...]) -> 
             continue  # a name of another network
         if layer in names:
             return names.index(layer)
-        if place in PLACES:  # a layer that was left out: the nearest there is
+        if place in PLACES:  # the nearest to a layer that was left out
             index = layer_of(scene, place).index
-            return min(range(len(found)), key=lambda at: abs(found[at].layer.index - index))
+            return min(range(len(listed)), key=lambda at: abs(listed[at].layer.index - index))
     return 0
 
 
@@ -119,13 +119,13 @@ def _places(text: str) -> list[str]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     _, _, height, width = scene.model_input.tensor.shape
-    found = levels(scene, options)
-    at = start_of(scene, {**options, "start": options.get(AT) or options["start"]}, found)
-    facts: dict[str, Fact] = {"height": height, "width": width, "layers": len(found)}
-    facts |= _of_level(scene, found[at], "at", height, width) | {"at_number": at + 1}
+    listed = levels(scene, options)
+    at = start_of(scene, {**options, "start": options.get(AT) or options["start"]}, listed)
+    facts: dict[str, Fact] = {"height": height, "width": width, "layers": len(listed)}
+    facts |= _of_level(scene, listed[at], "at", height, width) | {"at_number": at + 1}
     facts |= {
-        "channel": _channel_of(scene, found[at].layer.name, options.get(CHANNEL, "")),
-        "at_part": chance(_share(found[at], height, width)),
+        "channel": _channel_of(scene, listed[at].layer.name, options.get(CHANNEL, "")),
+        "at_part": chance(_share(listed[at], height, width)),
     }
     for place in [] if options["layers"] == _ALL else _places(options["layers"]):
         layer = layer_of(scene, place)
@@ -135,7 +135,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
 
 
 def _channel_of(scene: LessonScene, layer: str, picked: str) -> int:
-    """Return the channel that is picked; the strongest where it is none of those offered."""
+    """Return the picked channel, or the strongest if it can't be picked."""
     offered = strongest_first(maps_of(scene, layer), _STRONGEST)
     return int(picked) if picked.isdecimal() and int(picked) in offered else offered[0]
 
@@ -157,7 +157,7 @@ def _of_level(
 
 
 def _share(level: Level, height: int, width: int) -> float:
-    """Return how much of the input the cell in the middle of the map sees, 0…1."""
+    """Return the share of the input in the receptive field of the middle cell, 0…1."""
     if level.field is None:
         return 0.0
     rows, columns = level.field.cells
@@ -166,8 +166,8 @@ def _share(level: Level, height: int, width: int) -> float:
 
 
 def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
-    found = levels(scene, options)
-    layer = found[start_of(scene, options, found)].layer
+    listed = levels(scene, options)
+    layer = listed[start_of(scene, options, listed)].layer
     strongest = strongest_first(maps_of(scene, layer.name), 1)[0]
     return {"layer": layer.name, "channel": str(strongest)}
 
@@ -199,19 +199,18 @@ PART = Part(
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ScrubLevel:
-    """One layer, as the browser draws it.
+    """One layer for the browser.
 
     Attributes:
-        layer: what it is called.
-        sees: what a cell of it sees, in words.
-        size: its channels and cells, in words.
-        channels: those shown, the strongest first.
+        layer: the layer's name.
+        sees: size of the receptive field, in words.
+        size: numbers of channels and cells, in words.
+        channels: the strongest, strongest first.
         rows, columns: cells of a map.
-        best: the strongest cell of each channel shown.
-        edges: top and bottom of what a row of cells sees, left and right of a column of them, as
-            shares of the input; empty where that is not known.
-        strip: a JPEG as a URL: the maps side by side in colours, and below as bright as they are
-            high.
+        best: the strongest cell of each of these channels.
+        edges: top and bottom of each row's receptive fields, left and right of each column's, as
+            shares of the input; empty if unknown.
+        strip: a JPEG as a URL: the maps side by side in colours, and below as brightness.
     """
 
     layer: str
@@ -233,13 +232,13 @@ def _depth_scrub(
     *,
     key: str,
 ) -> None:
-    """Show the layers.
+    """Show the layers with a slider.
 
     Args:
         levels: in order of execution.
-        photograph: what the network gets, as a URL.
-        chosen: the level shown, the place of a channel among those shown, and a cell of it.
-        on_pick: gets the same when a person has picked others.
+        photograph: the network's input, as a URL.
+        chosen: positions of the level and of the channel in it, and a cell.
+        on_pick: gets the same when others are picked.
         key: of the component in Streamlit's state.
     """
 
@@ -248,8 +247,7 @@ def _depth_scrub(
             case [int(at), int(tile), int(row), int(column)] if 0 <= at < len(levels):
                 level = levels[at]
                 if 0 <= tile < len(level.channels):
-                    cell = min(max(row, 0), level.rows - 1), min(max(column, 0), level.columns - 1)
-                    on_pick(at, tile, cell)
+                    on_pick(at, tile, within((row, column), (level.rows, level.columns)))
 
     at, tile, cell = chosen
     data = {
@@ -273,33 +271,32 @@ def _depth_scrub(
     mount("depth_scrub", key, data, picked=take)
 
 
-_PHOTOGRAPH = 336  # pixels of what the network gets
-_SIDE = 64  # pixels of a map in the strip of a layer
+_INPUT_PX = 336
+_MAP_PX = 64  # in the strip of a layer
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw all layers, and below them what excites the picked channel."""
-    found = levels(scene, options)
-    shown = _scrub_levels(scene, found)
-    first = start_of(scene, options, found)
-    names = [level.layer for level in shown]
+    """Draw all layers, and below them the patches that excite the picked channel."""
+    listed = levels(scene, options)
+    scrub = _scrub_levels(scene, listed)
+    first = start_of(scene, options, listed)
+    names = [level.layer for level in scrub]
     name = picked(key, "layer", names[first])
     at = names.index(name) if name in names else first
-    level = shown[at]
+    level = scrub[at]
     channel = picked(key, "channel", level.channels[0])
     tile = level.channels.index(channel) if channel in level.channels else 0
     channel = level.channels[tile]
     row, column = level.best[tile]
-    row, column = picked(key, "cell", (row, column))
-    cell = min(row, level.rows - 1), min(column, level.columns - 1)
+    cell = within(picked(key, "cell", (row, column)), (level.rows, level.columns))
 
     def take(at: int, tile: int, cell: Cell) -> None:
         pick(key, "layer", names[at])
-        pick(key, "channel", shown[at].channels[tile])
+        pick(key, "channel", scrub[at].channels[tile])
         pick(key, "cell", cell)
 
-    start = {AT: names[first], CHANNEL: str(shown[first].channels[0])}
-    remember_shown(key, {AT: names[at], CHANNEL: str(channel)}, start)
+    start = {AT: names[first], CHANNEL: str(scrub[first].channels[0])}
+    remember_options(key, {AT: names[at], CHANNEL: str(channel)}, start)
     remember_link(
         key,
         {
@@ -309,8 +306,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         },
     )
     _depth_scrub(
-        shown,
-        data_url(encode_jpeg(enlarged(picture_of(scene), _PHOTOGRAPH), quality=88), "jpeg"),
+        scrub,
+        data_url(encode_jpeg(enlarged(picture_of(scene), _INPUT_PX), quality=88), "jpeg"),
         (at, tile, cell),
         take,
         key=f"{key}-scrub",
@@ -318,21 +315,19 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     _show_excitations(scene.model, level.layer, channel)
 
 
-def _scrub_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLevel, ...]:
-    """Return the layers as the browser draws them, computed once for an image and a theme."""
-    names = tuple(level.layer.name for level in found)
-    shown: tuple[ScrubLevel, ...] = scene.cached(
+def _scrub_levels(scene: LessonScene, listed: Sequence[Level]) -> tuple[ScrubLevel, ...]:
+    """Return the layers for the browser, computed once for an image and a theme."""
+    names = tuple(level.layer.name for level in listed)
+
+    def compute() -> tuple[ScrubLevel, ...]:
+        engine.capture(scene.model, scene.model_input, names, cache=scene.cache)  # in one pass
+        return tuple(_scrub_level(scene, level) for level in listed)
+
+    return scene.cached(
         ("depth", names, current(), st.context.theme.type),
-        lambda: _compute_levels(scene, found),
+        compute,
         lambda each: sum(len(level.strip) for level in each),
     )
-    return shown
-
-
-def _compute_levels(scene: LessonScene, found: Sequence[Level]) -> tuple[ScrubLevel, ...]:
-    names = [level.layer.name for level in found]
-    engine.capture(scene.model, scene.model_input, names, cache=scene.cache)  # in one pass
-    return tuple(_scrub_level(scene, level) for level in found)
 
 
 def _scrub_level(scene: LessonScene, level: Level) -> ScrubLevel:
@@ -355,24 +350,25 @@ def _scrub_level(scene: LessonScene, level: Level) -> ScrubLevel:
 
 
 def _strip(maps: Map) -> Pixels:
-    """Draw maps ``(N, H, W)`` side by side, and below them how high they are, dark to light."""
+    """Draw maps ``(N, H, W)`` side by side in colours, and below as brightness."""
     grid = grid_of(maps)
     tops, bottoms = [], []
     for number, values in enumerate(maps):
         tops.append(_tile(grid.channel_pixels(number)))
         above = np.clip(np.nan_to_num(values), 0, None)
         levels = (255 * above / (above.max() or 1)).astype(np.uint8)
-        bottoms.append(resize(levels[..., None].repeat(3, 2), (_SIDE, _SIDE), Resampling.BILINEAR))
+        grey = levels[..., None].repeat(3, 2)
+        bottoms.append(resize(grey, (_MAP_PX, _MAP_PX), Resampling.BILINEAR))
     return np.vstack([np.hstack(tops), np.hstack(bottoms)])
 
 
 def _tile(picture: Pixels) -> Pixels:
-    larger = max(picture.shape[:2]) > _SIDE
-    return resize(picture, (_SIDE, _SIDE), Resampling.BOX if larger else Resampling.NEAREST)
+    is_larger = max(picture.shape[:2]) > _MAP_PX
+    return resize(picture, (_MAP_PX, _MAP_PX), Resampling.BOX if is_larger else Resampling.NEAREST)
 
 
 def _edges(scene: LessonScene, level: Level) -> list[list[float]]:
-    """Return what rows and columns of cells see, as shares of the input; nothing where unknown."""
+    """Return the edges of receptive fields, as shares of the input; empty if unknown."""
     if level.field is None:
         return []
     height, width = scene.model_input.tensor.shape[-2:]
@@ -386,8 +382,8 @@ def _edges(scene: LessonScene, level: Level) -> list[list[float]]:
 
 
 def _show_excitations(model: Model, name: str, channel: int) -> None:
-    """Show what excites the channel most among the images of the model's atlas, if it has one."""
-    atlas = shown_atlas(model)
+    """Show the patches of the model's atlas that excite the channel most, if there is one."""
+    atlas = chosen_atlas(model)
     if atlas is None or name not in atlas.layers:
         return
     try:

@@ -1,20 +1,19 @@
-"""Show samples, each with the class that the network finds likeliest in it."""
+"""Show samples, each with its likeliest class."""
 
 from collections.abc import Mapping
 
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
-from hookviz.ui.lessons.picture_strip import CHOICES, UNKNOWN, show_strip, verdicts
+from hookviz.ui.lessons.figures import CHOICES, UNKNOWN, show_verdicts, verdicts
 
 _SURE = 0.5
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    found = verdicts(scene, options["pictures"])
-    sure = sum(float(each.scores.chances.max()) > _SURE for each in found)
+    each_verdict = verdicts(scene, options["pictures"])
     return {
-        "pictures": len(found),
-        "sure": sure,
-        "classes": len(found[0].scores.scores) if found else 0,
+        "pictures": len(each_verdict),
+        "sure": sum(float(each.scores.chances.max()) > _SURE for each in each_verdict),
+        "classes": len(each_verdict[0].scores.scores) if each_verdict else 0,
     }
 
 
@@ -35,4 +34,4 @@ PART = Part(
 
 def show(scene: LessonScene, options: Options, _key: str) -> None:
     """Draw them side by side."""
-    show_strip(verdicts(scene, options["pictures"]))
+    show_verdicts(verdicts(scene, options["pictures"]))

@@ -1,4 +1,4 @@
-"""Show the kernels of the first conv layer as they began, random, and as training left them."""
+"""Show the kernels of the first conv layer before training, random, and after it."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from hookviz.models.derived_models import untrained
 from hookviz.types import LayerInfo, Pixels
 from hookviz.ui.state import plain
 
-_MOST = 64  # kernels that are shown
+_MOST = 64  # kernels
 _COLOURS = 3
 
 
@@ -26,10 +26,10 @@ class FirstKernels:
     """Kernels of one layer before and after training, ``(kernels, 3, rows, columns)`` each.
 
     Attributes:
-        layer: it.
-        inputs: of each kernel; of other than three the first is shown, in grey.
-        before: with random weights; None where the model's own are random or can't be drawn anew.
-        after: with the model's own.
+        layer: the layer.
+        inputs: of each kernel; unless three, the first is shown in grey.
+        before: random; None if the model's own are random or can't be drawn again.
+        after: the model's own.
     """
 
     layer: LayerInfo
@@ -50,18 +50,20 @@ def first_kernels(scene: LessonScene) -> FirstKernels:
 
 
 def _as_colours(kernels: Kernels) -> Kernels:
-    """Return the kernels that are shown, with three inputs: their own, or thrice the first."""
-    shown = kernels[:_MOST]
-    return shown if shown.shape[1] == _COLOURS else shown[:, :1].repeat(_COLOURS, 1)
+    """Return the first kernels with three inputs: their own, or the first one three times."""
+    first = kernels[:_MOST]
+    return first if first.shape[1] == _COLOURS else first[:, :1].repeat(_COLOURS, 1)
 
 
 def in_colour(kernels: Kernels) -> Pixels:
     """Return kernels as pictures, uint8 ``(kernels, rows, columns, 3)``.
 
-    Grey is 0, and the largest weight of a kernel, signs aside, is at one end of a colour.
+    Grey is 0, as numbers that are not finite, and the largest magnitude of a kernel is at one end
+    of a colour.
     """
-    sizes = np.abs(kernels).max((1, 2, 3), keepdims=True)
-    shares = kernels / np.where(sizes > 0, sizes, 1)
+    finite = np.nan_to_num(kernels, posinf=0, neginf=0)
+    sizes = np.abs(finite).max((1, 2, 3), keepdims=True)
+    shares = finite / np.where(sizes > 0, sizes, 1)
     pixels: Pixels = np.rint(127.5 + 127.5 * shares).astype(np.uint8).transpose(0, 2, 3, 1)
     return pixels
 
@@ -88,15 +90,22 @@ PART = Part(
 )
 
 
-_MAGNIFIED = 80  # pixels of a kernel's side, about
+_KERNEL_PX = 80
 _GAP = 0.12  # of a kernel's side
 
 
-def kernel_sheet(kernels: Pixels, across: int = 8) -> Pixels:
-    """Lay kernels ``(N, rows, columns, 3)`` out in rows, enlarged, nothing between: RGBA."""
+def kernel_sheet(kernels: Pixels, across: int, *, magnify: int = 0, gap: int = 0) -> Pixels:
+    """Arrange kernels ``(N, rows, columns, 3)`` in rows on a transparent sheet, RGBA.
+
+    Args:
+        kernels: as by `in_colour`.
+        across: kernels in a row.
+        magnify: pixels of a weight; 0 for kernels of about `_KERNEL_PX`.
+        gap: pixels between kernels; 0 for `_GAP` of a kernel.
+    """
     count, rows, columns, _ = kernels.shape
-    times = max(1, _MAGNIFIED // max(rows, columns))
-    gap = max(1, round(_GAP * times * max(rows, columns)))
+    times = magnify or max(1, _KERNEL_PX // max(rows, columns))
+    gap = gap or max(1, round(_GAP * times * max(rows, columns)))
     tall, wide = rows * times + gap, columns * times + gap
     lines = -(-count // across)
     page = np.zeros((lines * tall - gap, min(count, across) * wide - gap, 4), np.uint8)
@@ -109,7 +118,7 @@ def kernel_sheet(kernels: Pixels, across: int = 8) -> Pixels:
 
 
 def show(scene: LessonScene, _options: Options, _key: str) -> None:
-    """Draw both sheets, each kernel at the same place in both."""
+    """Draw both sheets, with each kernel at the same position."""
     kernels = first_kernels(scene)
     sheets = [(say("As training left them"), kernels.after)]
     if kernels.before is not None:
@@ -121,14 +130,14 @@ def show(scene: LessonScene, _options: Options, _key: str) -> None:
         with column:
             st.markdown(f"**{title}**")
             st.image(encode_png(kernel_sheet(in_colour(each), across)), width="stretch", alt=title)
-    said = say(
+    text = say(
         "Kernels of {layer}, each by its own largest weight; grey is zero.",
         layer=kernels.layer.name,
     )
     if kernels.inputs != _COLOURS:
-        said += " " + say(
+        text += " " + say(
             "They have {inputs} inputs, of which you see the first.", inputs=kernels.inputs
         )
     if scene.model.weights == "random":
-        said += " " + say("Choose trained weights, and you see what became of them.")
-    st.caption(plain(said))
+        text += " " + say("Choose trained weights, and you see what became of them.")
+    st.caption(plain(text))

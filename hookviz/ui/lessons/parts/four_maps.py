@@ -1,7 +1,4 @@
-"""Show maps with letters, each made by a kernel of its own, to be told apart.
-
-The page draws the maps side by side, and below each, where the lesson wants it, its kernel.
-"""
+"""Show maps with letters, each of another kernel, to tell apart; their kernels too if wanted."""
 
 from collections.abc import Mapping
 from html import escape
@@ -15,19 +12,19 @@ from hookviz.lessons.layers import Map
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import grey_of
 from hookviz.markup import data_url
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.lessons.figures import grid_of
 
 _LETTERS = "ABCDEF"
 _SIDE = 128  # cells of each map, at most
 
 
 def lettered(options: Options) -> Mapping[str, str]:
-    """Return the kernels' names by the letters of their maps, in the order that the lesson says."""
+    """Return the kernels' names by the letters of their maps, in the lesson's order."""
     return dict(zip(_LETTERS, _names(options["kernels"]), strict=False))
 
 
 def kernel_map(scene: LessonScene, kernel: Kernel) -> Map:
-    """Return the map that a kernel makes of the image in grey."""
+    """Return the map of a kernel on the image in grey."""
     return same_size_map(kernel, grey_of(scene, _SIDE))
 
 
@@ -71,7 +68,7 @@ PART = Part(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the maps in their order; values below zero blue, above red, as everywhere."""
+    """Draw the maps in their order, values below zero in blue and above in red."""
     named = options["named"] == "yes"
     tiles = "".join(
         _tile(scene, letter, name, named=named) for letter, name in lettered(options).items()

@@ -1,7 +1,4 @@
-"""Put guided backpropagation beside the plain gradient, with trained and with random weights.
-
-The page draws the image, its gradient and the guided one, with the weights that are chosen.
-"""
+"""Compare guided backpropagation with the plain gradient, for trained and for random weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +15,12 @@ from hookviz.lessons.part import Fact, LessonScene, Options, Part
 from hookviz.lessons.pictures import picture_of
 from hookviz.lessons.scores import own_scores
 from hookviz.models.derived_models import untrained
-from hookviz.ui.lessons.picks import choose
+from hookviz.ui.lessons.picks import choose_button
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 
 OWN, RANDOM = "own", "random"
-"""Whose weights: the network's own, or random ones."""
+"""Weights: the network's own, or random ones."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,9 +28,9 @@ class Guided:
     """The gradient of a class's score at the image, summed over its colours, ``(H, W)`` each.
 
     Attributes:
-        plain: as it is.
-        guided: with negative numbers dropped at every ReLU on the way back.
-        relus: at how many ReLUs that was.
+        plain: the gradient.
+        guided: with negative numbers set to 0 at every ReLU on the way back.
+        relus: number of those ReLUs.
     """
 
     plain: Map
@@ -42,12 +39,12 @@ class Guided:
 
 
 def weights_of(scene: LessonScene) -> tuple[str, ...]:
-    """Return the weights there are: of a network that was never trained its own alone."""
+    """Return the weights to choose from; an untrained network has only its own."""
     return (OWN,) if scene.model.weights == "random" else (OWN, RANDOM)
 
 
 def guided_at_image(scene: LessonScene, weights: str) -> Guided:
-    """Return both gradients of the likeliest class's score, with its own or with random weights.
+    """Return both gradients of the likeliest class's score, with the given weights.
 
     Raises:
         HookVizError: the network has no class scores, or can't be differentiated.
@@ -88,35 +85,28 @@ PART = Part(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the choice of weights, and three pictures below it."""
+    """Draw the choice of weights, and below it the image, its gradient and the guided one."""
     del options
-    weights = choose(
-        st.segmented_control,
-        say("Weights"),
-        weights_of(scene),
-        key,
-        "weights",
-        first=OWN,
-        format_func={OWN: say("trained"), RANDOM: say("random")}.__getitem__,
-        required=True,
-    )
+    titles = {OWN: say("trained"), RANDOM: say("random")}
+    names = {each: titles[each] for each in weights_of(scene)}
+    weights = choose_button(say("Weights"), names, key, "weights", first=OWN)
     both = guided_at_image(scene, weights)
     image, gradient, guided = st.columns(3, gap="small", wrap=False)
     with image:
-        seen = picture_of(scene)  # the crop, of which the gradients are
-        st.image(seen, width="stretch", output_format="JPEG", alt=say("The image"))
+        crop = picture_of(scene)  # to which the gradients belong
+        st.image(crop, width="stretch", output_format="JPEG", alt=say("The image"))
         st.caption(say("The image"))
     for column, values, title in (
         (gradient, both.plain, say("Gradient")),
         (guided, both.guided, say("Guided, by {count} ReLUs", count=both.relus)),
     ):
         with column:
-            st.image(_drawn(values), width="stretch", alt=title)
+            st.image(_gradient_png(values), width="stretch", alt=title)
             st.caption(plain(title))
 
 
-def _drawn(values: Map) -> bytes:
-    """Return the picture: zero in the middle, an end for what one number in a hundred exceeds."""
+def _gradient_png(values: Map) -> bytes:
+    """Draw a gradient on a scale to the magnitude that one number in a hundred exceeds."""
     sizes = np.nan_to_num(np.abs(values), posinf=0)
     end = float(np.percentile(sizes, 99)) or float(sizes.max()) or 1.0
     limits = make_grid(np.array([[[-end, end]]], np.float32)).limits

@@ -1,6 +1,6 @@
-"""Run a short plain-PyTorch script with chosen constants, and show what it prints and draws.
+"""Run a short plain-PyTorch script with chosen constants, and show its output and its lines.
 
-The page draws below that the script's lines with the hook, and an editor of them.
+On a person's own computer an editor runs changed lines.
 """
 
 import json
@@ -33,20 +33,28 @@ from hookviz.lessons.scripts import (
     run_script,
     set_up_of,
 )
-from hookviz.ui.components.chart import chart
-from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.lessons.script_editor import edit, edited_run, is_edited, offer_to_edit
-from hookviz.ui.lessons.script_text import folded_html, script_html
+from hookviz.ui.components.panels import chart
+from hookviz.ui.lessons.picks import choose, remember_options
+from hookviz.ui.lessons.script_editor import (
+    edit,
+    edited_run,
+    folded_html,
+    is_edited,
+    offer_to_edit,
+    script_html,
+)
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.serving.visitors import may_run_code
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
 
-_LAYER = "LAYER"  # chosen first, since it says how many channels there are
+_LAYER = "LAYER"  # chosen first: it decides the number of channels
+CHOICES, EDITED = "choices", "edited"
+"""Options that the page adds, as JSON: the chosen constants, and the facts of edited lines."""
 
 
-def _fault(name: str) -> str:
+def _check_script(name: str) -> str:
     try:
         read_script(name)
     except UnknownNameError as error:
@@ -54,36 +62,32 @@ def _fault(name: str) -> str:
     return ""
 
 
-CHOICES, EDITED = "choices", "edited"
-"""Among the options, as JSON, the constants that were chosen, and the facts of edited lines."""
-
-
 def chosen_script(
     name: str, scene: LessonScene, choices: Mapping[str, Value]
 ) -> tuple[Script, dict[str, Value]]:
-    """Return the script for the scene, and of what was chosen that which it offers there.
+    """Return the script for the scene, and the choices that it offers there.
 
-    Choices come from links, which may have been made for another network.
+    A link has choices, perhaps for another network.
     """
     read = read_script(name)
     script = in_the_language(on_scene(read, scene, choices.get(_LAYER)), read)
     offered = {control.name: control.values for control in script.controls}
-    kept = {key: value for key, value in choices.items() if value in offered.get(key, ())}
-    return script, kept
+    return script, {key: value for key, value in choices.items() if value in offered.get(key, ())}
 
 
 def run(script: Script, scene: LessonScene, choices: Mapping[str, Value]) -> ScriptRun:
-    """Run the script with those choices, on the scene where it needs one."""
+    """Run the script with those choices, on the scene if it needs one."""
     if read_script(script.name).needs_scene:
         return run_on_scene(script, scene, choices)
     return run_script(script, choices)
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """Return what the script's own names hold at its end: as it is, as was chosen, or edited."""
-    choices = json.loads(options.get(CHOICES, "{}"))
-    script, kept = chosen_script(options["script"], scene, choices)
-    return {**run(script, scene, kept).facts, **json.loads(options.get(EDITED, "{}"))}
+    """Return the values of the script's names at its end, with choices and edits."""
+    script, choices = chosen_script(
+        options["script"], scene, json.loads(options.get(CHOICES, "{}"))
+    )
+    return {**run(script, scene, choices).facts, **json.loads(options.get(EDITED, "{}"))}
 
 
 PART = Part(
@@ -98,7 +102,7 @@ PART = Part(
             "script",
             None,
             mark("A file of assets/lessons/code, without its ending, such as see."),
-            _fault,
+            _check_script,
         ),
     ),
     facts=_facts,
@@ -111,35 +115,31 @@ _TITLES = frozenset(
         *(mark("as it was"), mark("changed"), mark("gradient"), mark("guided")),
     }
 )
-"""What our scripts call their pictures, said in the page's language."""
-_IMAGE = "image"  # what a script calls the picture that it looks at; all others share one scale
+"""Titles of pictures in our scripts, for translation."""
+_IMAGE = "image"  # a script's name for its input; all other pictures share one scale
 _BUTTONS = 5  # values; more are a slider
-_SLIDER = 150  # pixels
-_FAR_APART = 100  # times; from there on the axis of a chart is logarithmic
-_WIDE = 144  # pixels of a map
+_SLIDER_PX = 150
+_FAR_APART = 100  # ratio at which the axis of a chart becomes logarithmic
+_MAP_PX = 144
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw a script's constants, what came of it and its lines, or the editor of those."""
+    """Draw a script's constants, its output and its lines, or the editor of those."""
     name = options["script"]
     if is_edited(key) and may_run_code():
         _show_edited(scene, name, key)
         return
     script, choices = _chosen(scene, name, key)
-    chosen = _differing(script, choices)
-    remember_shown(
-        key,
-        {CHOICES: json.dumps(chosen), EDITED: json.dumps({})},
-        {CHOICES: json.dumps({}), EDITED: json.dumps({})},
-    )
+    changed = json.dumps(_changed(script, choices))
+    remember_options(key, {CHOICES: changed, EDITED: "{}"}, {CHOICES: "{}", EDITED: "{}"})
     code = script.with_choices(choices)
     with turn(say("The lesson's script"), "lesson", model=scene.model.name):
-        came = run(script, scene, choices)
-    if came.bars:
-        _show_bars(came.bars, key)
-    _show_outcome(came.printed, came.pictures, key)
-    above = "pictures" if came.pictures else "lines"
-    if came.bars:
+        result = run(script, scene, choices)
+    if result.bars:
+        _show_bars(result.bars, key)
+    _show_output(result.printed, result.pictures, key)
+    above = "pictures" if result.pictures else "lines"
+    if result.bars:
         above = "chart"
     _show_code(script, code, tuple(choices), above)
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -155,11 +155,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             key=f"{key} file",
             on_click="ignore",
         )
-        st.caption(_says(script, scene), width="stretch")
+        st.caption(_about(script, scene), width="stretch")
 
 
-def _says(script: Script, scene: LessonScene) -> str:
-    """Return what ran, and why it can't be edited where it can't."""
+def _about(script: Script, scene: LessonScene) -> str:
+    """Describe the run, and why its lines can't be edited."""
     if not script.needs_scene:
         return say("This very code ran, with what you chose. It runs without HookViz, too.")
     ran = say("These lines ran on your network and image. They run without HookViz, too.")
@@ -176,7 +176,7 @@ def _says(script: Script, scene: LessonScene) -> str:
 
 
 def _chosen(scene: LessonScene, name: str, key: str) -> tuple[Script, dict[str, Value]]:
-    """Show the controls of all constants, and return the script and what is chosen of it."""
+    """Show the controls of all constants, and return the script with its choices."""
     script, _ = chosen_script(name, scene, {})
     choices: dict[str, Value] = {}
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -190,20 +190,21 @@ def _chosen(scene: LessonScene, name: str, key: str) -> tuple[Script, dict[str, 
     return script, choices
 
 
-def _differing(script: Script, choices: Mapping[str, Value]) -> dict[str, Value]:
-    """Return what was chosen otherwise than the script begins; of a layer's channels all."""
+def _changed(script: Script, choices: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the choices that differ from the script's start."""
     starts = {control.name: control.start for control in script.controls}
-    first = {control.name: control.values[0] for control in script.controls}
-    starts[_LAYER] = first.get(_LAYER, "")  # the script is that of the layer which was chosen
+    # the script starts with the chosen layer
+    layers = (each.values[0] for each in script.controls if each.name == _LAYER)
+    starts[_LAYER] = next(layers, "")
     return {name: value for name, value in choices.items() if value != starts[name]}
 
 
 def _choose(control: Control, key: str) -> Value:
     """Show the control for a constant, and return its value."""
     if control.name == _LAYER:
-        widget: Callable[..., Any] = partial(st.selectbox, width=_SLIDER)
+        widget: Callable[..., Any] = partial(st.selectbox, width=_SLIDER_PX)
     elif len(control.values) > _BUTTONS:
-        widget = partial(st.select_slider, width=_SLIDER)
+        widget = partial(st.select_slider, width=_SLIDER_PX)
     else:
         widget = partial(st.segmented_control, required=True, width="content")
     return choose(
@@ -218,18 +219,17 @@ def _choose(control: Control, key: str) -> Value:
 
 
 def _show_code(script: Script, code: str, constants: tuple[str, ...], above: str) -> None:
-    """Show the lines with the hook, and folded below them what runs before and after.
+    """Show the lines with the hook, and folded below them the lines before and after.
 
-    They leave room for what came of them: a chart, pictures or lines `above`, where one looks
-    when a constant is moved.
+    `above` is the kind of output above them, for which they leave room: chart, pictures or lines.
     """
     label = say("The code of {name}.py", name=script.name)
     title = say("Set-up, which ran before")
     if script.needs_scene:
         title = say("Set-up: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
-    shown = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
-    st.html(f'<div class="hv-script-below-{above}">{shown}</div>')
+    html = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
+    st.html(f'<div class="hv-script-below-{above}">{html}</div>')
     folded = [(title, set_up_of(code))]
     folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
     details = "".join(folded_html(lines, each) for each, lines in folded)
@@ -237,25 +237,24 @@ def _show_code(script: Script, code: str, constants: tuple[str, ...], above: str
 
 
 def _show_edited(scene: LessonScene, name: str, key: str) -> None:
-    """Show the editor, and what came of the lines when they were run last."""
+    """Show the editor, and the output of the last run."""
     script, _ = chosen_script(name, scene, {})
     edit(scene, script, key)
-    came = edited_run(key)
-    facts = dict(came.facts) if came else {}
+    result = edited_run(key)
     known = run(script, scene, {}).facts.keys()
-    told = {fact: value for fact, value in facts.items() if fact in known}
-    remember_shown(key, {EDITED: json.dumps(told)}, {EDITED: json.dumps({})})
-    if came is None:
+    facts = {name: value for name, value in result.facts.items() if name in known} if result else {}
+    remember_options(key, {EDITED: json.dumps(facts)}, {EDITED: json.dumps({})})
+    if result is None:
         return
-    if came.fault:
-        st.error(plain(came.fault), icon=":material/error:")
-    _show_outcome(came.printed, came.pictures, key)
+    if result.fault:
+        st.error(plain(result.fault), icon=":material/error:")
+    _show_output(result.printed, result.pictures, key)
 
 
-def _show_outcome(
+def _show_output(
     printed: tuple[str, ...], pictures: Mapping[str, NDArray[np.float32]], key: str
 ) -> None:
-    """Show what came of a script, what it printed beside what it drew."""
+    """Show a script's printed lines beside its pictures."""
     with st.container(horizontal=True, gap="small"):
         _show_pictures(pictures)
         if printed:
@@ -264,27 +263,27 @@ def _show_outcome(
 
 
 def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
-    """Show the maps side by side, on one scale, symmetric where values are below zero."""
+    """Show the maps side by side on one scale, symmetric if any value is below zero."""
     maps = {title: values for title, values in pictures.items() if title != _IMAGE}
     size = max((float(np.abs(values).max()) for values in maps.values()), default=0.0) or 1.0
     signed = any((values < 0).any() for values in maps.values())
     for title, values in pictures.items():
-        with st.container(width=_WIDE):
-            grid = _drawn(values, title, size, signed=signed)
-            magnified = max(1, _WIDE // max(values.shape))
-            said = say(title) if title in _TITLES else title
-            alt = f"{said}: {grid.legend}"
-            st.image(grid.channel_png(0, magnified), width=_WIDE, alt=alt)
+        with st.container(width=_MAP_PX):
+            grid = _grid(values, title, size, signed=signed)
+            magnified = max(1, _MAP_PX // max(values.shape))
+            label = say(title) if title in _TITLES else title
+            alt = f"{label}: {grid.legend}"
+            st.image(grid.channel_png(0, magnified), width=_MAP_PX, alt=alt)
             span = say(
                 "{title}: from {low} to {high}",
-                title=said,
+                title=label,
                 low=number(float(values.min())),
                 high=number(float(values.max())),
             )
             st.caption(plain(span))
 
 
-def _drawn(values: NDArray[np.float32], title: str, size: float, *, signed: bool) -> Grid:
+def _grid(values: NDArray[np.float32], title: str, size: float, *, signed: bool) -> Grid:
     if title == _IMAGE:
         return make_grid(values[None], colormap="gray", title=title)
     ends = make_grid(np.array([[[-size if signed else 0.0, size]]], np.float32))

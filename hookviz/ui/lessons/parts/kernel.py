@@ -1,8 +1,4 @@
-"""Slide a kernel whose numbers can be edited over the image in grey.
-
-The page draws the kernel with its presets, stride and padding, its walk over the image, and the map
-that it makes.
-"""
+"""Slide a kernel over the image in grey, with its numbers, stride and padding to edit."""
 
 import json
 import math
@@ -33,33 +29,33 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choic
 from hookviz.lessons.pictures import grey_of
 from hookviz.models.derived_models import tensors_of
 from hookviz.ui.components.files import mount
-from hookviz.ui.lessons.picks import pick, picked, remember_shown, slide
+from hookviz.ui.lessons.picks import pick, picked, remember_options, slide, within
 from hookviz.ui.state import Cell
 from hookviz.ui.theme import diverging, sign_words
 
 SIDE = 96
-"""Cells on a side that the grey picture has at most, so that each of them can be seen."""
+"""Cells on a side of the grey picture, at most, so that each is visible."""
 _OWN = "layer"
-"""What `kernel` is for a kernel that the network has learned."""
-_SHOWN_SIDE = "side"
-"""Among the options how many numbers on a side the shown kernel has; a lesson's file has none."""
+"""Word of a lesson's file for a kernel of the network."""
+_SIDE_NOW = "side"
+"""Option that the page adds: numbers on a side of the present kernel."""
 _EMPTY = "empty"
-"""What `map` is where the map is to be filled by playing."""
+"""Word of a lesson's file for a map that is filled by playing."""
 LARGEST = 7
-"""Numbers on a side that can be edited at most."""
+"""Numbers on a side that can be edited, at most."""
 _EDITS = {
     "yes": ("numbers", "moves"),
     "numbers": ("numbers",),
     "moves": ("moves",),
     "no": (),
 }
-"""What can be changed by each value of `edit`: a kernel's numbers, and how it moves."""
+"""What each value of `edit` lets change: a kernel's numbers, and its stride and padding."""
 
 
 def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
-    """Return the first conv layer's name, and each of its kernels as it acts on a grey picture.
+    """Return the first conv layer's name, and each of its kernels for a grey picture.
 
-    In grey all colours of a pixel are the same number, so that a kernel's slices act as their sum.
+    A grey pixel has the same number in all colours, so that a kernel's slices act as their sum.
 
     Raises:
         HookVizError: it has no such kernels.
@@ -88,10 +84,10 @@ def own_kernels(scene: LessonScene) -> tuple[str, list[Kernel]]:
 
 
 def _start_of(scene: LessonScene, options: Options) -> Kernel:
-    """Return the kernel that the part begins with.
+    """Return the part's first kernel.
 
     Raises:
-        HookVizError: it is to be the network's own, which has none that could be shown.
+        HookVizError: it is the network's own, which has no such kernels.
     """
     if options["kernel"] != _OWN:
         return PRESETS[options["kernel"]]
@@ -105,7 +101,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     stride, padding = int(options["stride"]), int(options["padding"])
     output = kernel_call(grey, kernel, stride, padding).output[0]
     rows, columns = grey.shape
-    side = int(options.get(_SHOWN_SIDE, len(kernel)))
+    side = int(options.get(_SIDE_NOW, len(kernel)))
     facts: dict[str, Fact] = {
         "height": rows,
         "width": columns,
@@ -130,14 +126,16 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
 
 
 def offered(options: Options) -> tuple[str, ...]:
-    """Return the names of the kernels to begin from, in the order of the lesson's file."""
-    named = [name.strip() for name in options["offer"].split(",")]
-    return tuple(named) if options["offer"] else (*PRESETS, _OWN)
+    """Return the names of the kernels to start from, in the order of the lesson's file."""
+    return _names(options["offer"]) or (*PRESETS, _OWN)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
 
 
 def _check_offer(value: str) -> str:
-    named = [name.strip() for name in value.split(",")] if value else []
-    return next(filter(None, map(choice((*PRESETS, _OWN)), named)), "")
+    return next(filter(None, map(choice((*PRESETS, _OWN)), _names(value))), "")
 
 
 PART = Part(
@@ -190,80 +188,59 @@ PART = Part(
 )
 
 
-_SECONDS = 10  # in which a map is filled
+_FILL_S = 10  # in which a map is filled, slowly at first
+_LARGEST = 1e6
+"""Largest magnitude of a weight."""
+_LARGEST_SIDE = 11
+_BROWSER_FACTS = {name: f"{{{name}}}" for name in ("text", "weight")}
+"""Facts that the browser fills in."""
+_MOST_STRIDE, _MOST_PADDING = 4, 3
+_ABOVE_PX = {"no": 0, "moves": 100, "numbers": 125}
+"""Height of an editor with fewer controls above the maps, which are larger then."""
 
 
-def _walk(
-    call: LayerCall,
-    channel: int,
-    input_channel: int,
-    cell: tuple[int, int],
-    colormap: str,
-    *,
-    key: str = "walk",
-    grey: tuple[str, str, str] | None = None,
-    empty: bool = False,
-    blank: bool = False,
-    above: int | None = None,
-    on_reach: Callable[[tuple[int, int]], None] = lambda _cell: None,
-) -> None:
-    """Show how `channel` comes from the layer's input channel number `input_channel`.
+def _walk(call: LayerCall, reached: Cell | None, options: Options, key: str) -> None:
+    """Show the kernel's walk over the grey image, and the map that it makes.
 
-    It starts at `cell`, (row, column) of the output; `colormap` is a diverging one. An input that
-    is a grey picture, 0 black to 1 white, is drawn as one where `grey` says what it is, what a map
-    with values below zero is, and what one without: that is drawn in grey, too, since a copy of a
-    picture is to look like one. The map is filled in `_SECONDS`, slowly at first.
+    A map without values below zero is drawn in grey too, since a copy must look like the picture.
 
     Args:
-        call: what is walked over.
-        channel: of the output.
-        input_channel: of the input.
-        cell: where the walk stands at first.
-        colormap: a diverging one.
-        key: of the component.
-        grey: what is said of a grey picture, see above.
-        empty: whether no cell is made yet.
-        blank: whether cells that are still to come are not seen.
-        above: pixels that something else takes above the maps, which are the larger then; None for
-            a whole editor, above which they are small.
-        on_reach: gets the cell to which a person has gone.
+        call: the convolution.
+        reached: the cell that the learner has reached; None for the middle one.
+        options: of the part.
+        key: of the part.
     """
     rows, columns = call.output.shape[1:]
 
-    def reached(sent: object) -> None:
+    def reach(sent: object) -> None:
         match sent:
             case [int(row), int(column)] if 0 <= row < rows and 0 <= column < columns:
-                on_reach((row, column))
+                pick(key, "cell", (row, column))
 
-    data = kernel_walk(call, channel, input_channel, cell)
-    if grey is not None:
-        given, signed, unsigned = grey
-        is_picture = bool((call.output[channel] >= 0).all())
-        says = (given, unsigned if is_picture else signed)
-        data = {
-            **data,
-            "grey": True,
-            "greyMap": is_picture,
-            "says": says,
-            "seconds": _SECONDS,
-            "empty": empty,
-            "blank": blank,
-            "above": above,
-        }
-    mount("walk", key, {**data, "colours": colormap}, reached=reached)
-
-
-_LARGEST = 1e6
-"""What a weight is at most: what is larger is refused in words."""
-_LARGEST_SIDE = 11
-_LEFT_OPEN = {name: f"{{{name}}}" for name in ("text", "weight")}
-"""Facts that the browser fills in."""
-_MOST_STRIDE, _MOST_PADDING = 4, 3
+    is_picture = bool((call.output[0] >= 0).all())
+    map_words = (
+        say("the map: nowhere below zero; black is zero")
+        if is_picture
+        else say("the map: {below} below zero, {above} above", **sign_words())
+    )
+    cell = within(reached or (rows // 2, columns // 2), (rows, columns))
+    data = {
+        **kernel_walk(call, 0, 0, cell),
+        "grey": True,
+        "greyMap": is_picture,
+        "says": (say("the image in grey"), map_words),
+        "seconds": _FILL_S,
+        "empty": options["map"] == _EMPTY and reached is None,
+        "blank": options["map"] == _EMPTY,
+        "above": _ABOVE_PX.get(options["edit"]),
+        "colours": diverging(),
+    }
+    mount("walk", f"walk-{key}", data, reached=reach)
 
 
 @dataclass(frozen=True, slots=True)
 class EditedKernel:
-    """A kernel and how it moves; `preset` is the one that it is, ``""`` for one of nobody's."""
+    """A kernel with its stride and padding; `preset` is its name, empty for an edited one."""
 
     kernel: Kernel
     stride: int
@@ -284,14 +261,14 @@ def edit_kernel(
     """Show the editor of a kernel, its stride and its padding.
 
     Args:
-        edited: what is shown.
-        presets: titles of the kernels to begin from, by name.
-        size: what is said beside it of the map.
-        effect: what the last change has done to the map, in words.
-        on_change: gets what was changed; of a preset its name alone counts, and not the kernel.
+        edited: the present kernel.
+        presets: titles of the kernels to start from, by name.
+        size: of the map, in words.
+        effect: of the last change on the map, in words.
+        on_change: gets the changed kernel; of a preset its name counts alone.
         key: of the widget.
-        edits: what can be changed beside the kernels to begin from: the kernel's ``"numbers"``,
-            its ``"moves"``, which are stride and padding.
+        edits: what can be changed beside the preset: the kernel's ``"numbers"``, and its
+            ``"moves"``, which are stride and padding.
     """
 
     def changed(sent: object) -> None:
@@ -320,11 +297,11 @@ def edit_kernel(
             "more": say("More: row {row}, column {column}", row="{row}", column="{column}"),
             "less": say("Less: row {row}, column {column}", row="{row}", column="{column}"),
             "turned": say("Turn all signs"),
-            "noNumber": say("{text} is no number. The weight stays {weight}.", **_LEFT_OPEN),
+            "noNumber": say("{text} is no number. The weight stays {weight}.", **_BROWSER_FACTS),
             "tooLarge": say(
                 "{text} is too large: a weight goes from −{most:,} to {most:,}. It stays {weight}.",
                 most=int(_LARGEST),
-                **_LEFT_OPEN,
+                **_BROWSER_FACTS,
             ),
         },
     }
@@ -332,14 +309,14 @@ def edit_kernel(
 
 
 def written_kernel(edited: EditedKernel) -> str:
-    """Return the kernel as text, short enough for a link; see `read_kernel`."""
+    """Write a kernel as text for a link; see `read_kernel`."""
     rows = [[float(f"{value:.7g}") for value in row] for row in edited.kernel]
     parts = [[] if edited.preset else rows, edited.stride, edited.padding, edited.preset]
     return json.dumps(parts, separators=(",", ":"))
 
 
 def read_kernel(text: str, presets: Mapping[str, Kernel]) -> EditedKernel | None:
-    """Return the kernel of `written_kernel`, of a preset as it is now; None where it is none."""
+    """Read the text of `written_kernel`; None for another text."""
     try:
         rows, stride, padding, preset = shallow_json.parse(text)
         kernel = [*map(list, presets[preset])] if preset else rows
@@ -350,7 +327,7 @@ def read_kernel(text: str, presets: Mapping[str, Kernel]) -> EditedKernel | None
 
 
 def _read(sent: Any, side: int, presets: Collection[str]) -> EditedKernel | None:
-    """Return what the browser sent; None where it is out of bounds or nothing of this component."""
+    """Read a kernel from a browser's message; None if it is malformed or out of bounds."""
     match sent:
         case {
             "kernel": [*rows],
@@ -380,16 +357,12 @@ def _is_row(row: object, side: int) -> bool:
     )
 
 
-_ABOVE = {"no": 0, "moves": 100, "numbers": 125}
-"""Pixels that an editor which is not whole takes above the maps, beside the kernels' names."""
-
-
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the kernel and its walk; the link keeps what was edited."""
+    """Draw the kernel and its walk; the link has the edited kernel."""
     layer, own = _own(scene)
     name, channel = options["kernel"], int(options["channel"])
     channel = max(0, min(picked(key, "channel", channel), len(own) - 1))
-    kernels = {**PRESETS, _OWN: own[channel]} if own else PRESETS  # of whatever model is chosen now
+    kernels = {**PRESETS, _OWN: own[channel]} if own else PRESETS
     stride, padding = int(options["stride"]), int(options["padding"])
     first = kernels.get(name) or _start_of(scene, options)
     at_first = EditedKernel(first, stride, padding, name if name in kernels else "")
@@ -402,60 +375,36 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     def take(new: EditedKernel) -> None:
         changed = None if new.preset else changed_weight(edited_now().kernel, new.kernel)
         pick(key, "kernel", written_kernel(new))
-        pick(key, "was", "" if changed is None else _written(changed))
-
-    def reach(cell: Cell) -> None:
-        pick(key, "cell", cell)
+        pick(key, "was", "" if changed is None else _changed_text(changed))
 
     start = _start_of(scene, options)
-    remember_shown(key, {_SHOWN_SIDE: str(len(edited.kernel))}, {_SHOWN_SIDE: str(len(start))})
+    remember_options(key, {_SIDE_NOW: str(len(edited.kernel))}, {_SIDE_NOW: str(len(start))})
     edits = _EDITS[options["edit"]]
     grey = grey_of(scene, SIDE)
     call = kernel_call(grey, edited.kernel, edited.stride, edited.padding)
     rows, columns = (int(length) for length in call.output.shape[1:])
-    nowhere = (rows, columns)  # which no cell is in
-    reached = picked(key, "cell", nowhere)
-    cell = (rows // 2, columns // 2) if reached == nowhere else reached
+    no_cell = (rows, columns)
+    reached = picked(key, "cell", no_cell)
     titles = {**TITLES, **({_OWN: mark("The network's own")} if own else {})}
     presets = {each: say(titles[each]) for each in offered(options) if each in titles}
-    size = _size(grey, rows, columns)
-    edit_kernel(
-        edited, presets, size, _effect(grey, edited, key), take, key=f"kernel-{key}", edits=edits
-    )
-    if edited.preset == _OWN and len(own) > 1:
-        label = say("Channel of {layer}", layer=layer)
-        slide(label, 0, len(own) - 1, key, "channel", first=channel)
-    _walk(
-        call,
-        0,
-        0,
-        (min(cell[0], rows - 1), min(cell[1], columns - 1)),
-        diverging(),
-        key=f"walk-{key}",
-        empty=options["map"] == _EMPTY and reached == nowhere,
-        blank=options["map"] == _EMPTY,
-        above=_ABOVE.get(options["edit"]),
-        on_reach=reach,
-        grey=(
-            say("the image in grey"),
-            say("the map: {below} below zero, {above} above", **sign_words()),
-            say("the map: nowhere below zero; black is zero"),
-        ),
-    )
-
-
-def _size(grey: NDArray[np.float32], rows: int, columns: int) -> str:
-    return say(
+    size = say(
         "{height} × {width} pixels make a map of {rows} × {columns} cells.",
         height=grey.shape[0],
         width=grey.shape[1],
         rows=rows,
         columns=columns,
     )
+    edit_kernel(
+        edited, presets, size, _effect(grey, edited, key), take, key=f"kernel-{key}", edits=edits
+    )
+    if edited.preset == _OWN and len(own) > 1:
+        label = say("Channel of {layer}", layer=layer)
+        slide(label, range(len(own)), key, "channel", first=channel)
+    _walk(call, None if reached == no_cell else reached, options, key)
 
 
 def _effect(grey: NDArray[np.float32], edited: EditedKernel, key: str) -> str:
-    """Say what the weight that was changed last has done to the map."""
+    """Describe the effect of the last changed weight on the map."""
     kernel, changed = edited.kernel, _read_changed(picked(key, "was", ""), edited.kernel)
     before = kernel
     if changed is not None:
@@ -469,22 +418,22 @@ def _effect(grey: NDArray[np.float32], edited: EditedKernel, key: str) -> str:
     return effect_words(kernel, changed, *maps)
 
 
-def _written(changed: ChangedWeight) -> str:
+def _changed_text(changed: ChangedWeight) -> str:
     return f"{changed.row} {changed.column} {changed.before:.7g}"
 
 
 def _read_changed(text: str, kernel: Kernel) -> ChangedWeight | None:
-    """Return the weight of `_written`; None where a link has anything else."""
-    found = re.fullmatch(r"(\d) (\d) (-?\d{1,7}(?:\.\d{1,20})?(?:e[-+]\d\d)?)", text)
-    if found is None:
+    """Read the text of `_changed_text`; None for another text."""
+    match = re.fullmatch(r"(\d) (\d) (-?\d{1,7}(?:\.\d{1,20})?(?:e[-+]\d\d)?)", text)
+    if match is None:
         return None
-    row, column, before = int(found[1]), int(found[2]), float(found[3])
+    row, column, before = int(match[1]), int(match[2]), float(match[3])
     inside = row < len(kernel) and column < len(kernel)
     return ChangedWeight(row, column, before) if inside and kernel[row][column] != before else None
 
 
 def _own(scene: LessonScene) -> tuple[str, list[Kernel]]:
-    """Return the network's own kernels; none where it has none that could be shown."""
+    """Return the first layer's name and kernels; an empty name and list without any."""
     try:
         return own_kernels(scene)
     except HookVizError:

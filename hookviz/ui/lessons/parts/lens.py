@@ -1,7 +1,4 @@
-"""Run any lens on the lesson's image, with the settings that the lesson chose.
-
-The page draws those of its controls that the lesson names, and its panels.
-"""
+"""Run any lens on the lesson's image, with the lesson's settings and controls."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +23,7 @@ from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 
 _KINDS = ("text", "image", "pictures", "grid", "maps", "chart", "table", "tree")
-"""The panels that can be shown, by the first word of their class's name."""
+"""Kinds of panels, by the first word of their class's name."""
 
 
 def _split_names(text: str) -> tuple[str, ...]:
@@ -35,7 +32,7 @@ def _split_names(text: str) -> tuple[str, ...]:
 
 
 def _lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
-    """Return the parameters of the lens that the lesson sets, by name, unchecked.
+    """Return the lesson's parameters of the lens by name, unchecked.
 
     Raises:
         SettingError: the lens has no parameter of such a name.
@@ -52,10 +49,10 @@ def _lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
 
 
 def resolve_all(scene: LessonScene, options: Options) -> dict[str, Any]:
-    """Return every parameter of the lens as it will run, defaults filled in.
+    """Return every parameter of the lens, with defaults filled in.
 
     Raises:
-        HookVizError: a value means nothing to the lens, or not for this network.
+        HookVizError: the lens or this network refuses a value.
     """
     chosen = _lens_settings(scene, options)
     return {
@@ -82,21 +79,16 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
 
 
 def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
-    lens = find_lens(options["lens"])
-    return _link_of(lens, _lens_settings(scene, options))
-
-
-def _link_of(lens: Lens, chosen: Mapping[str, Any]) -> dict[str, str]:
-    """Return the page's link of a lens with such settings, as its widgets have them."""
+    """Return the page's link to the lens with the lesson's settings."""
+    lens, chosen = find_lens(options["lens"]), _lens_settings(scene, options)
     link = {"lens": lens.slug}
     for parameter in lens.parameters:
         if parameter.name not in chosen or chosen[parameter.name] is None:
             continue
-        at_side = isinstance(parameter, LayerChoice) and parameter.name == "layer"
-        own = at_side or parameter.name == "channel"
-        link[parameter.name if own else f"{lens.slug}-{parameter.name}"] = str(
-            chosen[parameter.name]
-        )
+        is_at_side = isinstance(parameter, LayerChoice) and parameter.name == "layer"
+        is_shared = is_at_side or parameter.name == "channel"
+        word = parameter.name if is_shared else f"{lens.slug}-{parameter.name}"
+        link[word] = str(chosen[parameter.name])
     return link
 
 
@@ -160,56 +152,57 @@ PART = Part(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Show the lens's result for what the lesson set and the learner chose."""
+    """Show the lens's result with the lesson's settings and the learner's choices."""
     lens = find_lens(options["lens"])
     try:
         chosen = _lens_settings(scene, options)
         with st.container(key=f"{key}-lens"):
             chosen |= _picked(lens, scene, _split_names(options["controls"]))
             result = _result(lens, scene, chosen)
-            panels = tuple(panel for panel in result.panels if _is_shown(panel, options["panels"]))
-            # nothing in it leads away from the lesson: the link below opens it in the explorer
-            nowhere = PanelCallbacks(lambda _layer: None, lambda _digest: None, scene.model)
-            show_result(replace(result, panels=panels), nowhere)
+            panels = tuple(each for each in result.panels if _is_of_kind(each, options["panels"]))
+            # no click leaves the lesson: the link below opens the explorer
+            no_callbacks = PanelCallbacks(lambda _layer: None, lambda _digest: None, scene.model)
+            show_result(replace(result, panels=panels), no_callbacks)
     except HookVizError as error:
         st.info(plain(str(error)), icon=":material/info:")
 
 
 def _picked(lens: Lens, scene: LessonScene, names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the learner chose of the parameters of these names."""
+    """Return the learner's choices of the parameters of these names."""
     if not names:
         return {}
     offered = replace(lens, parameters=tuple(p for p in lens.parameters if p.name in names))
     subject = replace(scene, cache=resources.session_cache())
-    layer = scene.trace.layers[0]  # which no parameter is chosen by: none of these is at the side
+    layer = scene.trace.layers[0]  # unused: no parameter is chosen at the side
     picked = pick_parameters(offered, subject, layer)
     return {name: value for name, value in picked.items() if value is not None}
 
 
 def _result(lens: Lens, scene: LessonScene, chosen: dict[str, Any]) -> LensResult:
-    """Run the lens, or take its result from the session's cache."""
+    """Run the lens, or return its result from the session's cache."""
     cache = resources.session_cache()
-    said = repr(sorted(chosen.items()))
-    key = ("lesson lens", current(), lens.slug, scene.model.digest, scene.model_input.digest, said)
+    values = repr(sorted(chosen.items()))
+    digests = scene.model.digest, scene.model_input.digest
+    key = ("lesson lens", current(), lens.slug, *digests, values)
     result: LensResult | None = cache.get(key)
-    place = st.empty()  # on every run: what stands below would be mounted anew
+    element = st.empty()  # on every run: the elements below stay in position
     if result is None:
         need = pass_need(scene.model, scene.model_input, keeps_all=True)
         spinner = st.spinner(say("{lens}…", lens=say(lens.title)))
         with (
-            place.container(),
-            turn(lens.title, lens.slug, model=scene.model.name, need=need) as held,
+            element.container(),
+            turn(lens.title, lens.slug, model=scene.model.name, need=need) as slot,
             spinner,
         ):
-            progress = held.limit.within(lambda _share: None)
+            progress = slot.limit.within(lambda _share: None)
             subject = replace(scene, cache=cache, progress=progress)
             result = look(lens, subject, chosen)
         cache.put(key, result, len(result.npz()) + 1_000_000)
-        place.empty()
+        element.empty()
     return result
 
 
-def _is_shown(panel: Panel, kinds: str) -> bool:
-    """Return whether a panel is of one of the kinds: an overlay is an image, too."""
+def _is_of_kind(panel: Panel, kinds: str) -> bool:
+    """Return whether a panel is of one of the kinds; an overlay is an image too."""
     own = {kind.__name__.removesuffix("Panel").lower() for kind in type(panel).__mro__}
     return not isinstance(panel, FilePanel) and (not kinds or bool(own & set(_split_names(kinds))))

@@ -1,7 +1,4 @@
-"""Guess what a channel answers to by the parts of images that excite it most: a game of rounds.
-
-The page draws a channel's patches, four names or a word to write, and the answer.
-"""
+"""Guess the class that excites a channel by its strongest patches: a game of rounds."""
 
 import random
 from collections import Counter
@@ -20,32 +17,31 @@ from hookviz.language.naming import class_label
 from hookviz.language.saying import say
 from hookviz.lessons.layers import maps_of
 from hookviz.lessons.part import Fact, LessonScene, Options, Part
-from hookviz.lessons.pictures import photograph
 from hookviz.models.bundled import BUNDLED
-from hookviz.ui.lessons.maps import grid_of
-from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown
+from hookviz.ui.lessons.figures import grid_of, show_on_photograph
+from hookviz.ui.lessons.picks import choose_button, pick, picked, remember_link, remember_options
 from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import plain
 
 GUESSES = "guesses"
-"""Among the options what a learner guessed, as `guesses_of` reads it; a lesson's file has none."""
+"""Option that the page adds: the guesses, in the format of `guesses_of`."""
 
 _ROUNDS = 6
 _CHOICES = 4
-_LEAST_SHARE = 0.5  # of a channel's strongest images that are of one class
+_LEAST_SHARE = 0.5  # of a channel's strongest images are of one class
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A channel whose strongest images are mostly of one class, and what can be picked.
+    """A channel whose strongest images are mostly of one class, and names to pick from.
 
     Attributes:
         layer: of the channel.
-        channel: its number.
-        names: classes to pick out of, the right one among them.
-        right: which of them is the class.
-        agree: how many of its strongest images are of that class.
-        among: how many strongest images are known.
+        channel: the channel's number.
+        names: classes to pick from.
+        right: index of the right class among them.
+        agree: number of strongest images of that class.
+        among: number of strongest images.
     """
 
     layer: str
@@ -56,7 +52,7 @@ class Round:
     among: int
 
     def is_right(self, guess: str) -> bool:
-        """Return whether a guess is the class: its place among the names, or its name typed."""
+        """Return whether a guess, an index or a typed name, is the right class."""
         if guess.isdecimal():
             return int(guess) == self.right
         name = self.names[self.right]
@@ -64,21 +60,21 @@ class Round:
 
 
 def rounds_of(scene: LessonScene) -> tuple[Round, ...]:
-    """Return the rounds for a model; none where there is no atlas of it, or it has no classes."""
+    """Return the rounds for a model; none without an atlas of it with classes."""
     atlas = atlas_of(scene.model)
     return () if atlas is None or len(atlas.classes) < _CHOICES else _rounds(atlas)
 
 
 @lru_cache(maxsize=8)
 def _rounds(atlas: Atlas) -> tuple[Round, ...]:
-    """Make a round of each class that a channel answers to most clearly, and keep the clearest."""
+    """Return the rounds of the channels that respond most clearly to one class."""
     answers = (
         (name, answer)
         for name in atlas.classes
         if name != PHOTOGRAPH
         for answer in atlas.channels_of_class(name, 1)
     )
-    found = sorted(
+    clearest = sorted(
         (
             (answer.share, answer.contrast, name, answer.layer, answer.channel)
             for name, answer in answers
@@ -86,12 +82,12 @@ def _rounds(atlas: Atlas) -> tuple[Round, ...]:
         ),
         reverse=True,
     )
-    made = (_round(atlas, name, layer, channel) for *_, name, layer, channel in found)
-    return tuple(each for each in made if each is not None)[:_ROUNDS]
+    rounds = (_round(atlas, name, layer, channel) for *_, name, layer, channel in clearest)
+    return tuple(each for each in rounds if each is not None)[:_ROUNDS]
 
 
 def _round(atlas: Atlas, name: str, layer: str, channel: int) -> Round | None:
-    """Return the round of a channel; None where it answers to other classes as much."""
+    """Return the round of a channel; None if it responds to other classes as much."""
     try:
         top = atlas.top_activations(layer, channel)
     except HookVizError:
@@ -107,47 +103,47 @@ def _round(atlas: Atlas, name: str, layer: str, channel: int) -> Round | None:
 
 
 def _label_of(name: str) -> str:
-    """Return what a class of an atlas is called in the language that is spoken."""
+    """Translate the name of an atlas's class."""
     names = BUNDLED["shapesnet"].categories
     return class_label(names.index(name), names) if name in names else name
 
 
-def guesses_of(text: str, found: tuple[Round, ...]) -> dict[int, str]:
-    """Read what was guessed, such as ``"0=2;1=a wheel"``, by the round; the rest is left out."""
+def guesses_of(text: str, rounds: tuple[Round, ...]) -> dict[int, str]:
+    """Read guesses, such as ``"0=2;1=a wheel"``, by round; malformed ones are left out."""
     pairs = (each.partition("=") for each in text.split(";"))
     return {
         int(number): guess
         for number, _, guess in pairs
-        if guess and number.isdecimal() and int(number) < len(found)
+        if guess and number.isdecimal() and int(number) < len(rounds)
     }
 
 
-def score(guesses: Mapping[int, str], found: tuple[Round, ...]) -> int:
-    """Return how many guesses are right."""
-    return sum(found[at].is_right(guess) for at, guess in guesses.items())
+def score(guesses: Mapping[int, str], rounds: tuple[Round, ...]) -> int:
+    """Return the number of right guesses."""
+    return sum(rounds[at].is_right(guess) for at, guess in guesses.items())
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    found = rounds_of(scene)
-    guesses = guesses_of(options.get(GUESSES, ""), found)
+    rounds = rounds_of(scene)
+    guesses = guesses_of(options.get(GUESSES, ""), rounds)
     atlas = atlas_of(scene.model)
-    told = say("Nothing is guessed yet.")
+    so_far = say("Nothing is guessed yet.")
     if guesses:
-        told = say(
+        so_far = say(
             "{right} of {guessed} guesses are right so far.",
-            right=score(guesses, found),
+            right=score(guesses, rounds),
             guessed=len(guesses),
         )
     return {
-        "rounds": len(found),
+        "rounds": len(rounds),
         "images": 0 if atlas is None else atlas.counts["tallied"],
-        "so_far": told,
+        "so_far": so_far,
     }
 
 
 def _link(scene: LessonScene, _options: Options) -> Mapping[str, str]:
-    found = rounds_of(scene)
-    return {"layer": found[0].layer, "channel": str(found[0].channel)} if found else {}
+    rounds = rounds_of(scene)
+    return {"layer": rounds[0].layer, "channel": str(rounds[0].channel)} if rounds else {}
 
 
 PART = Part(
@@ -159,14 +155,14 @@ PART = Part(
 )
 
 
-_LONGEST = 30  # letters of a word that is typed
-_WIDTHS = (2, 3)  # of the channel on the image, and of what is said of it
+_LONGEST = 30  # letters of a typed word
+_WIDTHS = (2, 3)  # of the channel on the image, and of the words
 
 
 def show(scene: LessonScene, _options: Options, key: str) -> None:
-    """Draw a round: the patches, the guess, and after it what the channel's images are."""
-    found = rounds_of(scene)
-    if not found:
+    """Draw a round: the patches, the guess, and after it the class of the channel's images."""
+    rounds = rounds_of(scene)
+    if not rounds:
         words = say(
             "No collection of images that excite its channels, sorted into classes, is here of "
             "{model}. ShapesNet and SqueezeNet have one.",
@@ -174,19 +170,11 @@ def show(scene: LessonScene, _options: Options, key: str) -> None:
         )
         st.info(plain(words), icon=":material/info:")
         return
-    guesses = guesses_of(picked(key, "guesses", ""), found)
-    at = choose(
-        st.segmented_control,
-        say("Round"),
-        range(len(found)),
-        key,
-        "round",
-        first=0,
-        format_func=lambda number: _title(number, guesses, found),
-        required=True,
-    )
-    this = found[at]
-    remember_shown(key, {GUESSES: picked(key, "guesses", "")}, {GUESSES: ""})
+    guesses = guesses_of(picked(key, "guesses", ""), rounds)
+    names = {number: _title(number, guesses, rounds) for number in range(len(rounds))}
+    at = choose_button(say("Round"), names, key, "round", first=0)
+    this = rounds[at]
+    remember_options(key, {GUESSES: picked(key, "guesses", "")}, {GUESSES: ""})
     remember_link(key, {"layer": this.layer, "channel": str(this.channel)})
     st.caption(
         say(
@@ -198,29 +186,24 @@ def show(scene: LessonScene, _options: Options, key: str) -> None:
     _show_patches(scene, this)
     _ask(key, at, this, guesses)
     if at in guesses:
-        _reveal(scene, this, guesses[at], score(guesses, found), len(guesses))
+        _reveal(scene, this, guesses[at], score(guesses, rounds), len(guesses))
 
 
-def _title(number: int, guesses: dict[int, str], found: tuple[Round, ...]) -> str:
+def _title(number: int, guesses: dict[int, str], rounds: tuple[Round, ...]) -> str:
     if number not in guesses:
         return str(number + 1)
-    return f"{number + 1} {'✓' if found[number].is_right(guesses[number]) else '✗'}"
+    return f"{number + 1} {'✓' if rounds[number].is_right(guesses[number]) else '✗'}"
 
 
 def _show_patches(scene: LessonScene, this: Round) -> None:
     atlas = atlas_of(scene.model)
-    assert atlas is not None  # there would be no round
-    found = patches_of(session_cache(), atlas, this.layer, this.channel)
-    pictures = "".join(
-        _picture(patch.picture, say("Number {place}", place=place))
-        for place, patch in enumerate(found, 1)  # without its name, which would tell
-        if patch.picture
-    )
+    assert atlas is not None  # else there is no round
+    patches = patches_of(session_cache(), atlas, this.layer, this.channel)
+    pictures = ""
+    for position, patch in enumerate(patches, 1):
+        alt = escape(say("Number {place}", place=position))  # its name would be the answer
+        pictures += f'<img src="{patch.picture}" alt="{alt}">' if patch.picture else ""
     st.html(f'<div class="hv-lesson-patches hv-guessed">{pictures}</div>')
-
-
-def _picture(url: str, alt: str) -> str:
-    return f'<img src="{url}" alt="{escape(alt)}">'
 
 
 def _ask(key: str, at: int, this: Round, guesses: dict[int, str]) -> None:
@@ -238,13 +221,10 @@ def _ask(key: str, at: int, this: Round, guesses: dict[int, str]) -> None:
     )
     st.session_state[of_word] = "" if guess.isdecimal() else guess
 
-    def take_name() -> None:
+    def keep_name() -> None:
         chosen = st.session_state[of_names]
         if chosen is not None:
             keep(str(chosen))
-
-    def take_word() -> None:
-        keep(st.session_state[of_word])
 
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.segmented_control(
@@ -252,26 +232,26 @@ def _ask(key: str, at: int, this: Round, guesses: dict[int, str]) -> None:
             range(len(this.names)),
             key=of_names,
             format_func=lambda number: _label_of(this.names[number]),
-            on_change=take_name,
+            on_change=keep_name,
             width="content",
         )
         st.text_input(
             say("Or in a word of your own"),
             key=of_word,
             max_chars=_LONGEST,
-            on_change=take_word,
+            on_change=lambda: keep(st.session_state[of_word]),
             width=190,
         )
 
 
 def _reveal(scene: LessonScene, this: Round, guess: str, right: int, guessed: int) -> None:
-    """Say what the channel's strongest images are of, and show where it answers on the image."""
+    """Show the class of the channel's strongest images, and the channel on the image."""
     name = _label_of(this.names[this.right])
-    said = guess if not guess.isdecimal() else _label_of(this.names[int(guess) % len(this.names)])
+    word = _label_of(this.names[int(guess) % len(this.names)]) if guess.isdecimal() else guess
     verdict = (
-        say("Yes, {guess}.", guess=said)
+        say("Yes, {guess}.", guess=word)
         if this.is_right(guess)
-        else say("You said {guess}; most of its images are: {name}.", guess=said, name=name)
+        else say("You said {guess}; most of its images are: {name}.", guess=word, name=name)
     )
     hint = say(
         "Of its {among} strongest images {agree} are: {name}. That is a hint, no proof: it may "
@@ -284,12 +264,7 @@ def _reveal(scene: LessonScene, this: Round, guess: str, right: int, guessed: in
     values = maps_of(scene, this.layer)[this.channel]
     left, words = st.columns(_WIDTHS, gap="small", wrap=False)
     with left:
-        st.image(
-            photograph(scene, grid_of(values[None]).channel_pixels(0)),
-            width="stretch",
-            output_format="JPEG",
-            alt=say("The map of channel {channel} laid over the image.", channel=this.channel),
-        )
+        show_on_photograph(scene, grid_of(values[None]), 0, this.channel)
     with words:
         st.html(
             f'<p class="hv-match{" found" if this.is_right(guess) else ""}" role="status">'

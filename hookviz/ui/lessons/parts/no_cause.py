@@ -1,8 +1,8 @@
-"""Find a channel that correlates with the class but hardly matters, and the one that does.
+"""Find a channel that correlates with the class but hardly matters, and the one that matters.
 
-The correlation is over many versions of the image, of the channel's mean behind its ReLU and the
-score of the class. It says what goes together, and not what causes what. The page draws both
-channels beside each other.
+1. Change the image in many ways.
+2. Correlate each channel's mean behind its ReLU with the class's score.
+3. Silence each channel, and compare the class's probability.
 """
 
 from collections.abc import Mapping
@@ -28,16 +28,14 @@ from hookviz.lessons.scores import (
     scores_without_each,
 )
 from hookviz.types import ActivationKey, LayerInfo, Pixels
-from hookviz.ui.components.chart import chart
-from hookviz.ui.lessons.class_bars import show_before_and_after
-from hookviz.ui.lessons.picks import choose
+from hookviz.ui.components.panels import chart
+from hookviz.ui.lessons.figures import show_before_and_after
+from hookviz.ui.lessons.picks import choose_button
 from hookviz.ui.state import plain
 
-_FIRST = 8  # the best-correlated one in eight channels counts as going along with the class
-_HARDLY = 0.02  # of the probability
-
-
-_FADED = (0.85, 0.7, 0.55, 0.4, 0.25, 0.1)  # what is left of the picture, the rest is grey
+_FIRST = 8  # one in eight channels counts as correlated
+_HARDLY = 0.02  # change of the probability
+_FADED = (0.85, 0.7, 0.55, 0.4, 0.25, 0.1)  # share of the picture, mixed with grey
 _TURNED = (-60, -30, -15, 15, 30, 60)  # degrees
 _SHIFTED = (-24, -12, 12, 24)  # pixels
 _LIGHT = (40, 70, 130)  # hundredths
@@ -47,10 +45,10 @@ _GREY = 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Versions:
-    """Class scores and channel means of every version; the first is the image as it is.
+    """Class scores and channel means of every version; the first is the image itself.
 
     Attributes:
-        scores: of the likeliest class of the image as it is, ``(N,)``.
+        scores: of the image's likeliest class, ``(N,)``.
         means: of each channel behind its ReLU, ``(N, C)``.
     """
 
@@ -69,7 +67,7 @@ class Versions:
 
 
 def pictures_of(picture: Pixels) -> list[Pixels]:
-    """Return the versions of a picture, RGB uint8 ``(H, W, 3)``, it itself first."""
+    """Return the versions of a picture, RGB uint8 ``(H, W, 3)``; the first is itself."""
     faded = [
         np.rint(_GREY + share * (picture.astype(np.float64) - _GREY)).astype(np.uint8)
         for share in _FADED
@@ -102,7 +100,7 @@ def _versions(scene: LessonScene, layer: LayerInfo) -> Versions:
     for version in pictures_of(picture):
         model_input = repainted(scene.model, scene.model_input, version)
         recorded = capture(scene.model, model_input, ActivationKey.read(address).layer)
-        assert recorded.logits is not None  # the scene's own image has class scores
+        assert recorded.logits is not None  # the image itself has class scores
         scores.append(float(recorded.logits[target]))
         means.append(recorded[address].values.double().flatten(1).mean(1).numpy())
     return Versions(np.array(scores), np.stack(means))
@@ -110,14 +108,14 @@ def _versions(scene: LessonScene, layer: LayerInfo) -> Versions:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ClassChannels:
-    """The channel of a layer that merely correlates with the class, and the one it needs.
+    """The channel of a layer that merely correlates with the class, and the one that matters.
 
     Attributes:
         layer: the layer.
-        versions: of the image, and what the network computes of them.
-        chance: how likely the class is with all channels.
-        without: how likely it is without each channel alone, ``(C,)``.
-        follower: of the channels that go along best, the one whose silence changes least.
+        versions: of the image.
+        chance: the class's probability with all channels.
+        without: its probability without each channel alone, ``(C,)``.
+        follower: the correlated channel whose silence changes least.
         needed: the channel whose silence changes most.
     """
 
@@ -129,12 +127,12 @@ class ClassChannels:
     needed: int
 
     def change(self, channel: int) -> float:
-        """Return by how much the class's probability changes without the channel."""
+        """Return the change of the class's probability without a channel."""
         return float(self.without[channel]) - self.chance
 
 
 def class_channels(scene: LessonScene, options: Options) -> ClassChannels:
-    """Find both channels of the layer that the options name.
+    """Find both channels of the layer in the options.
 
     Raises:
         HookVizError: the model makes its input by a function of its own, or puts out no scores.
@@ -166,7 +164,7 @@ def _verdict(both: ClassChannels, channel: int) -> str:
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     both = class_channels(scene, options)
     before = own_scores(scene)
-    alike = both.versions.correlations
+    correlations = both.versions.correlations
     return {
         "layer": both.layer.name,
         "channels": len(both.without),
@@ -174,11 +172,11 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "chance": chance(both.chance),
         "versions": len(both.versions.scores),
         "channel": both.follower,
-        "correlation": float(alike[both.follower]),
+        "correlation": float(correlations[both.follower]),
         "without": chance(float(both.without[both.follower])),
         "verdict": _verdict(both, both.follower),
         "needed": both.needed,
-        "needed_correlation": float(alike[both.needed]),
+        "needed_correlation": float(correlations[both.needed]),
         "needed_without": chance(float(both.without[both.needed])),
     }
 
@@ -216,16 +214,9 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         _FOLLOWS: say("Channel {channel}: goes along", channel=both.follower),
         _NEEDED: say("Channel {channel}: changes most", channel=both.needed),
     }
-    chosen = choose(
-        st.segmented_control,
-        say("Which channel"),
-        list(names),
-        key,
-        "channel",
-        first=_FOLLOWS,
-        format_func=names.__getitem__,
-        required=True,
-        label_visibility="collapsed",
+    label = say("Which channel")
+    chosen = choose_button(
+        label, names, key, "channel", first=_FOLLOWS, label_visibility="collapsed"
     )
     channel = both.needed if chosen == _NEEDED else both.follower
     of_versions = both.versions
@@ -255,7 +246,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 
 def _spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Stretch numbers to 0, the lowest, … 1, the highest."""
+    """Scale numbers to 0 … 1."""
     low, high = values.min(), values.max()
     spread: NDArray[np.float64] = (values - low) / ((high - low) or 1.0)
     return spread

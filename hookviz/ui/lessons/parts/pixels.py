@@ -10,14 +10,14 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, whole
 from hookviz.lessons.pictures import picture_of
 from hookviz.types import Pixels
 from hookviz.ui.components.files import mount
-from hookviz.ui.lessons.picks import pick, picked, remember_shown
+from hookviz.ui.lessons.picks import pick, picked, remember_options, within
 
 AT = "at"
-"""Among the options the pixel that is picked, as row and column; a lesson's file has none."""
+"""Option that the page adds: row and column of the picked pixel."""
 
 
 def _start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
-    """Return row and column of the pixel picked at first, from 0: the options are percentages."""
+    """Return row and column of the first pixel, from the options' percentages."""
     height, width = picture_of(scene).shape[:2]
     row = int(options["down"]) * (height - 1) // 100
     return row, int(options["across"]) * (width - 1) // 100
@@ -25,7 +25,10 @@ def _start_of(scene: LessonScene, options: Options) -> tuple[int, int]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     picture, tensor = picture_of(scene), scene.model_input.tensor
-    row, column = _picked(scene, options)
+    row, column = _start_of(scene, options)
+    if AT in options:
+        at = options[AT].split(",")
+        row, column = within((int(at[0]), int(at[1])), picture.shape[:2])
     red, green, blue = picture[row, column].tolist()
     facts: dict[str, Fact] = {
         "width": int(picture.shape[1]),
@@ -46,20 +49,6 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         inputs = tensor[0, :, row, column].tolist()
         facts |= dict(zip(("red_input", "green_input", "blue_input"), inputs, strict=True))
     return facts
-
-
-def _picked(scene: LessonScene, options: Options) -> tuple[int, int]:
-    """Return row and column of the pixel that is picked by now."""
-    if AT not in options:
-        return _start_of(scene, options)
-    row, column = (int(each) for each in options[AT].split(","))
-    return _within(scene, row, column)
-
-
-def _within(scene: LessonScene, row: int, column: int) -> tuple[int, int]:
-    """Return the pixel in that row and column, or the nearest that the picture has."""
-    height, width = picture_of(scene).shape[:2]
-    return min(max(0, row), height - 1), min(max(0, column), width - 1)
 
 
 PART = Part(
@@ -86,7 +75,7 @@ PART = Part(
 
 @dataclass(frozen=True, slots=True)
 class PickedPixel:
-    """A pixel, and which of its numbers are shown: 0 all three, then red, green or blue."""
+    """A pixel, and its visible numbers: 0 all three, then red, green or blue."""
 
     row: int
     column: int
@@ -101,9 +90,9 @@ def _show_pixels(
     *,
     key: str,
 ) -> None:
-    """Show the pixels of a picture ``(H, W, 3)``, and its window of `side` pixels around one.
+    """Show the pixels of a picture ``(H, W, 3)``, and a window of `side` pixels around one.
 
-    What is picked is seen at once, and told to `on_pick` when the pointer or the keys rest.
+    `on_pick` gets the picked pixel when the pointer or the keys rest.
     """
     height, width = picture.shape[:2]
 
@@ -140,14 +129,14 @@ def _show_pixels(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw image and window; the link keeps the pixel that is picked, which the text tells of."""
-    start = _start_of(scene, options)
-    row, column = _within(scene, *picked(key, "pixel", start))
+    """Draw image and window; the link has the picked pixel, which the text follows."""
+    start, size = _start_of(scene, options), picture_of(scene).shape[:2]
+    row, column = within(picked(key, "pixel", start), size)
     shade = min(max(0, picked(key, "shade", 0)), 3)
-    remember_shown(key, {AT: f"{row},{column}"}, {AT: f"{start[0]},{start[1]}"})
+    remember_options(key, {AT: f"{row},{column}"}, {AT: f"{start[0]},{start[1]}"})
 
     def take(new: PickedPixel) -> None:
-        pick(key, "pixel", _within(scene, new.row, new.column))
+        pick(key, "pixel", (new.row, new.column))
         pick(key, "shade", new.shade or "")
 
     _show_pixels(

@@ -1,7 +1,4 @@
-"""Follow one map through ReLU and pooling, and find the cells that one number came from.
-
-The page draws the map at each of the three stages, and the numbers behind a picked cell.
-"""
+"""Follow one map through ReLU and pooling, with the numbers behind a picked cell."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,20 +16,28 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import STRONGEST, Map, channel_of, check_channel, layer_of, maps_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.types import ActivationKey
-from hookviz.ui.components.map import show_map
-from hookviz.ui.lessons.maps import grid_of, number_table
-from hookviz.ui.lessons.picks import choose, pick, picked, remember_link, remember_shown, slide
+from hookviz.ui.components.pictures import show_map
+from hookviz.ui.lessons.figures import grid_of, number_table
+from hookviz.ui.lessons.picks import (
+    choose_button,
+    pick,
+    picked,
+    remember_link,
+    remember_options,
+    slide,
+    within,
+)
 from hookviz.ui.state import Cell
 from hookviz.wording import number, times
 
 _POOLS = {"max": mark("Largest"), "average": mark("Average")}
-"""The kinds of pooling, as a lesson writes them and as people read them."""
+"""Titles of the kinds of pooling, by the words of a lesson's file."""
 
-_SHOWN = ("before", "relu", "pool")
-"""How far a map can be followed."""
+_STAGES = ("before", "relu", "pool")
+"""Words of a lesson's file for the last stage."""
 
 CELL = "cell"
-"""Among the options the cell that a learner picked, ``"row,column"``; a lesson's file has none."""
+"""Option that the page adds: the picked cell, ``"row,column"``."""
 
 _LARGEST = 6
 """Cells along a window's side, at most."""
@@ -43,10 +48,10 @@ class Stages:
     """One channel's map before ReLU, after it, and after pooling.
 
     Attributes:
-        before: as it comes from the convolution and its norm, if there is one, ``(H, W)``.
+        before: output of the convolution and its norm, if any, ``(H, W)``.
         rectified: after ReLU, ``(H, W)``.
         pooled: after pooling, ``(H // window, W // window)``.
-        window: how many cells each pooled one is made of, along either side.
+        window: cells along a window's side.
     """
 
     before: Map = field(repr=False)
@@ -56,9 +61,9 @@ class Stages:
 
     @property
     def first_cell(self) -> tuple[int, int]:
-        """The cell that is picked at first: below zero, so that ReLU changes it, if any is.
+        """The cell at first, which ReLU changes if it changes any.
 
-        It is the lowest of the highest window that has both signs; else the lowest of all.
+        It is the lowest of the highest window with both signs, or the lowest of all.
         """
         for at in np.argsort(-self.pooled, axis=None, kind="stable").tolist():
             row, column = divmod(at, self.pooled.shape[1])
@@ -71,16 +76,16 @@ class Stages:
         return row, column
 
     def cells(self, row: int, column: int) -> tuple[Map, Map]:
-        """Return the cells of a pooled one, before and after ReLU, ``(window, window)`` each."""
+        """Return the window of a pooled cell, before and after ReLU, ``(window, window)`` each."""
         rows = slice(row * self.window, (row + 1) * self.window)
         columns = slice(column * self.window, (column + 1) * self.window)
         return self.before[rows, columns], self.rectified[rows, columns]
 
 
 def stages(before: Map, pool: str, window: int) -> Stages:
-    """Apply ReLU to a map, ``(H, W)``, and then pool it in windows side by side.
+    """Apply ReLU to a map, ``(H, W)``, and pool it in windows side by side.
 
-    Rows and columns at the end that fill no window are left out, as torch does it.
+    As in torch, rows and columns at the end that fill no window are left out.
 
     Raises:
         HookVizError: the map is smaller than a window.
@@ -102,7 +107,7 @@ def stages(before: Map, pool: str, window: int) -> Stages:
 
 
 def _picked_or_first(of_map: Stages, text: str) -> tuple[int, int]:
-    """Return the cell that a link names as ``"row,column"``, else the first."""
+    """Return the cell of a text ``"row,column"``, or the first cell."""
     parts = text.split(",")
     if len(parts) != 2 or not all(part.isdecimal() for part in parts):
         return of_map.first_cell
@@ -111,14 +116,14 @@ def _picked_or_first(of_map: Stages, text: str) -> tuple[int, int]:
 
 
 def before_relu(scene: LessonScene, layer: str) -> ActivationKey:
-    """Return the address of what a conv layer's ReLU is given: its norm's output, else its own."""
+    """Return the key of the input of a conv layer's ReLU: its norm's output, or its own."""
     kinds = {info.name: info.kind for info in scene.trace.listed}
-    address = ActivationKey(layer)
+    key = ActivationKey(layer)
     for step in steps_after(scene.trace, layer):
         if "Norm" not in kinds[step.layer]:
             break
-        address = step
-    return address
+        key = step
+    return key
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
@@ -165,7 +170,7 @@ PART = Part(
         Option("layer", "first", "Whose channel."),
         Option("channel", STRONGEST, "A number, or strongest.", check_channel),
         Option(
-            "shown", "pool", "How far the map is followed: before, relu or pool.", choice(_SHOWN)
+            "shown", "pool", "How far the map is followed: before, relu or pool.", choice(_STAGES)
         ),
         Option("pool", "max", "Which pooling at first: max or average.", choice(_POOLS)),
         Option("window", "2", "Cells along the window's side at first.", whole_number(2, _LARGEST)),
@@ -176,7 +181,7 @@ PART = Part(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the maps side by side in the same colours, and below them the picked cell in numbers."""
+    """Draw the maps side by side in the same colours, and below them the picked cell's numbers."""
     layer = layer_of(scene, options["layer"])
     maps = maps_of(scene, before_relu(scene, layer.name))
     channel = channel_of(maps, options["channel"])
@@ -189,7 +194,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     cell = _picked_or_first(of_map, ",".join(map(str, picked(key, "cell", first))))
     start = {**options, CELL: ",".join(map(str, first))}
     moved = {"pool": kind, "window": str(window)} if pools else {}
-    remember_shown(key, {**moved, CELL: ",".join(map(str, cell))}, start)
+    remember_options(key, {**moved, CELL: ",".join(map(str, cell))}, start)
     remember_link(
         key,
         {
@@ -207,42 +212,30 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 
 def _controls(options: Options, key: str, size: tuple[int, ...]) -> tuple[str, int]:
     """Show the controls of the pooling; return its kind and the side of its windows."""
+    names = {name: say(title) for name, title in _POOLS.items()}
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{key}-controls"):
-        kind = choose(
-            st.segmented_control,
-            say("Pooling"),
-            list(_POOLS),
-            key,
-            "pool",
-            first=options["pool"],
-            format_func=lambda name: say(_POOLS[name]),
-            required=True,
-        )
-        most = max(2, min(_LARGEST, *size))
+        kind = choose_button(say("Pooling"), names, key, "pool", first=options["pool"])
+        sides = range(1, max(2, min(_LARGEST, *size)) + 1)
         label, first = say("Cells along the window's side"), int(options["window"])
-        window = slide(label, 1, most, key, "window", first=first)
+        window = slide(label, sides, key, "window", first=first)
     return kind, window
 
 
 def _pooled(of_map: Stages, cell: Cell) -> Cell:
-    """Return the pooled cell that a cell goes into; of one that fills no window, the nearest."""
-    row, column = (
-        min(at // of_map.window, count - 1)
-        for at, count in zip(cell, of_map.pooled.shape, strict=True)
-    )
-    return row, column
+    """Return the pooled cell of a cell's window, or the nearest one."""
+    return within((cell[0] // of_map.window, cell[1] // of_map.window), of_map.pooled.shape)
 
 
-def _show_maps(of_map: Stages, cell: Cell, key: str, shown: str) -> None:
-    """Draw as many of the three maps as are wanted, each as large as the others."""
+def _show_maps(of_map: Stages, cell: Cell, key: str, last: str) -> None:
+    """Draw the maps up to the last of `_STAGES`, each as large as the others."""
     before = grid_of(of_map.before[None])
-    take = partial(pick, key, "cell")
+    pick_cell = partial(pick, key, "cell")
 
-    def take_pooled(at: Cell) -> None:
-        """Pick the cell that counts most in the window."""
+    def pick_pooled(at: Cell) -> None:
+        """Pick the largest cell of the window."""
         _, rectified = of_map.cells(*at)
         down, across = divmod(int(rectified.argmax()), of_map.window)
-        take((at[0] * of_map.window + down, at[1] * of_map.window + across))
+        pick_cell((at[0] * of_map.window + down, at[1] * of_map.window + across))
 
     def show_one(
         title: str, values: Map, at: Cell, on_pick: Callable[[Cell], None], name: str
@@ -251,19 +244,19 @@ def _show_maps(of_map: Stages, cell: Cell, key: str, shown: str) -> None:
         st.caption(f"**{title}** · {times(values.shape)}")
         show_map(grid, 0, values, at, on_pick, key=f"{key}-{name}")
 
-    columns = st.columns(3 if shown == "pool" else 2, gap="small", wrap=False)
+    columns = st.columns(3 if last == "pool" else 2, gap="small", wrap=False)
     with columns[0]:
-        show_one(say("Before"), of_map.before, cell, take, "before")
-    if shown != "before":
+        show_one(say("Before"), of_map.before, cell, pick_cell, "before")
+    if last != "before":
         with columns[1]:
-            show_one(say("After ReLU"), of_map.rectified, cell, take, "rectified")
-    if shown == "pool":
+            show_one(say("After ReLU"), of_map.rectified, cell, pick_cell, "rectified")
+    if last == "pool":
         with columns[2]:
-            show_one(say("Pooled"), of_map.pooled, _pooled(of_map, cell), take_pooled, "pooled")
+            show_one(say("Pooled"), of_map.pooled, _pooled(of_map, cell), pick_pooled, "pooled")
 
 
 def _show_cell(of_map: Stages, cell: Cell) -> None:
-    """Say what ReLU makes of the picked cell."""
+    """Show the picked cell before and after ReLU in words."""
     words = say(
         "Row {row}, column {column}: ReLU makes {after} of {before}.",
         row=cell[0],
@@ -275,7 +268,7 @@ def _show_cell(of_map: Stages, cell: Cell) -> None:
 
 
 def _show_window(of_map: Stages, cell: Cell, kind: str) -> None:
-    """Show all cells of the window that the picked number came from, before ReLU and after it."""
+    """Show the window of the picked cell before and after ReLU, and the pooled number."""
     row, column = _pooled(of_map, cell)
     before_window, window = of_map.cells(row, column)
     value = number(float(of_map.pooled[row, column]))
@@ -284,11 +277,11 @@ def _show_window(of_map: Stages, cell: Cell, kind: str) -> None:
         if kind == "max"
         else say("The average of {count} is {value}.", count=window.size, value=value)
     )
-    taken = int(window.argmax()) if kind == "max" else -1
+    marked = int(window.argmax()) if kind == "max" else -1
     st.html(
         '<div class="hv-came-from">'
-        + number_table(before_window, say("Before"), gone=before_window < 0)
+        + number_table(before_window, say("Before"), struck=before_window < 0)
         + '<span aria-hidden="true">→</span>'
-        + number_table(window, say("After ReLU"), taken=taken)
+        + number_table(window, say("After ReLU"), marked=marked)
         + f'<span aria-hidden="true">→</span><b>{escape(result)}</b></div>'
     )

@@ -1,7 +1,4 @@
-"""Switch off every ReLU of the network, and compare the classes before and after.
-
-The page draws the switch, the classes with the ReLUs and without, and other pictures.
-"""
+"""Switch off every ReLU of the network, and compare the classes, of other pictures too."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,9 +11,8 @@ from hookviz.language.saying import say, say_count
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores, chance, named_scores, own_scores
-from hookviz.ui.lessons.class_bars import show_before_and_after
-from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.lessons.picture_strip import MIXED, show_strip, verdicts
+from hookviz.ui.lessons.figures import MIXED, show_before_and_after, show_verdicts, verdicts
+from hookviz.ui.lessons.picks import choose_button, remember_options
 from hookviz.ui.state import plain
 
 ON, OFF = _STATES = ("on", "off")
@@ -29,21 +25,21 @@ class SwitchedOff:
 
     Attributes:
         scores: of the scene's image.
-        found: how many of each kind were switched off, by what it is called.
+        counts: number of switched-off ReLUs by their kind's name.
     """
 
     scores: Scores
-    found: Mapping[str, int]
+    counts: Mapping[str, int]
 
     @property
     def count(self) -> int:
-        """How many were switched off."""
-        return sum(self.found.values())
+        """Number of switched-off ReLUs."""
+        return sum(self.counts.values())
 
     @property
     def kinds(self) -> str:
-        """What they are called; ``"ReLU"`` where there are none."""
-        return ", ".join(self.found) or "ReLU"
+        """Names of their kinds; ``"ReLU"`` without any."""
+        return ", ".join(self.counts) or "ReLU"
 
 
 def switched_off(scene: LessonScene) -> SwitchedOff:
@@ -52,18 +48,17 @@ def switched_off(scene: LessonScene) -> SwitchedOff:
     Raises:
         ModelError: the network puts out no class scores.
     """
-    found: SwitchedOff = scene.cached(("switched off",), lambda: _switched_off(scene), 10_000)
-    return found
 
+    def compute() -> SwitchedOff:
+        off = without_relu(scene.model, scene.model_input)
+        scores = named_scores(scene.model, off.scores, own_scores(scene).reading)
+        return SwitchedOff(scores, off.switched_off)
 
-def _switched_off(scene: LessonScene) -> SwitchedOff:
-    off = without_relu(scene.model, scene.model_input)
-    scores = named_scores(scene.model, off.scores, own_scores(scene).reading)
-    return SwitchedOff(scores, off.switched_off)
+    return scene.cached(("switched off",), compute, 10_000)
 
 
 def _outcome(scene: LessonScene, state: str) -> str:
-    """Return a sentence on what the network says in this state."""
+    """Return a sentence on the network's answer in a state."""
     own, off = own_scores(scene), switched_off(scene)
     if not off.count:
         return say("In {model} no ReLU can be found to switch off.", model=scene.model.title)
@@ -74,23 +69,23 @@ def _outcome(scene: LessonScene, state: str) -> str:
             label=own.name(own.best),
             chance=chance(float(own.chances[own.best])),
         )
-    alike = Counter(each.scores.best for each in verdicts(scene, MIXED, relu=False))
-    most, count = alike.most_common(1)[0]
-    said = say(
+    classes = Counter(each.scores.best for each in verdicts(scene, MIXED, relu=False))
+    most, count = classes.most_common(1)[0]
+    of_image = say(
         "Without them it says {label}, {chance}; {before} has {left}.",
         label=off.scores.name(off.scores.best),
         chance=chance(float(off.scores.chances[off.scores.best])),
         before=own.name(own.best),
         left=chance(float(off.scores.chances[own.best])),
     )
-    told = say_count(
+    of_others = say_count(
         "And in {count} of {pictures} pictures it sees the same: {label}.",
         "And in {count} of {pictures} pictures it sees the same: {label}.",
         count,
-        pictures=alike.total(),
+        pictures=classes.total(),
         label=own.name(most),
     )
-    return say("{sentence} {another}", sentence=said, another=told)
+    return say("{sentence} {another}", sentence=of_image, another=of_others)
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
@@ -122,24 +117,15 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     off = switched_off(scene)
     if not off.count:
         st.info(plain(_outcome(scene, ON)), icon=":material/info:")
-        show_strip(verdicts(scene, MIXED))
+        show_verdicts(verdicts(scene, MIXED))
         return
-    says = {
+    names = {
         ON: say("{kind} on", kind=off.kinds),
         OFF: say("All {count} switched off", count=off.count),
     }
-    state = choose(
-        st.segmented_control,
-        off.kinds,
-        _STATES,
-        key,
-        "relu",
-        first=options["relu"],
-        format_func=says.__getitem__,
-        required=True,
-        label_visibility="collapsed",
-    )
-    remember_shown(key, {"relu": state}, options)
+    first = options["relu"]
+    state = choose_button(off.kinds, names, key, "relu", first=first, label_visibility="collapsed")
+    remember_options(key, {"relu": state}, options)
     own = own_scores(scene)
     now = own if state == ON else off.scores
     left, right = st.columns(_WIDTHS, gap="small", wrap=False)
@@ -148,4 +134,4 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     with right:
         show_before_and_after(own, now, titles=(say("With them"), say("Now")), written=chance)
     st.caption(say("What it says of these pictures now"))
-    show_strip(verdicts(scene, MIXED, relu=state == ON))
+    show_verdicts(verdicts(scene, MIXED, relu=state == ON))

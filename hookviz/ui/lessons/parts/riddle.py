@@ -1,7 +1,4 @@
-"""Show an image as numbers alone, to be guessed, and uncover it a little at a time.
-
-The page draws the numbers, the names to guess among, and a button that uncovers more.
-"""
+"""Show an image as numbers alone, to be guessed, and uncover it in stages."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -17,23 +14,21 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, whole
 from hookviz.lessons.pictures import grey_of, picture_of
 from hookviz.types import Pixels
 from hookviz.ui.components.files import each_once, mount
-from hookviz.ui.lessons.picks import pick, picked, remember_shown
+from hookviz.ui.lessons.picks import pick, picked, remember_options
 from hookviz.ui.state import choose_sample, chosen_sample, shows_sample
 
 UNCOVERED = "uncovered"
-"""Among the options how far the image is uncovered, 0 to `_LAST`; a lesson's file has none."""
-NUMBERS, GREYS, FINER, GREY, COLOURS = range(5)
-_LAST = COLOURS
-"""The stage at which all of it is seen."""
-_FINER = 2  # times as many on a side, at that stage
-_OFFERED = (0, 3, 5, 9)  # names that are offered: so many samples after the one that is shown
+"""Option that the page adds: the stage, from `NUMBERS` to `COLOURS`."""
+NUMBERS, GREYS, FINER, GREY, COLOURS = _STAGES = range(5)
+_FINER = 2  # times as many numbers on a side
+_OFFERED = (0, 3, 5, 9)  # positions of the offered samples after the right one
 
 
 def levels(scene: LessonScene, side: int) -> list[list[int]]:
     """Return the image's brightness in whole numbers, 0 black to 255 white, ``(rows, columns)``.
 
     Args:
-        scene: whose image.
+        scene: the image.
         side: numbers on its longer side.
     """
     rows: list[list[int]] = (grey_of(scene, side) * 255).round().astype(int).tolist()
@@ -41,14 +36,14 @@ def levels(scene: LessonScene, side: int) -> list[list[int]]:
 
 
 def levels_at(scene: LessonScene, stage: int, side: int) -> list[list[int]]:
-    """Return the `levels` that a stage shows; none where it shows the image's own pixels."""
+    """Return the `levels` of a stage; none for a stage with the image's own pixels."""
     if stage >= GREY:
         return []
     return levels(scene, side * (_FINER if stage == FINER else 1))
 
 
 def picture_at(scene: LessonScene, stage: int) -> Pixels | None:
-    """Return the image as a stage shows it, RGB uint8 ``(H, W, 3)``; None before its pixels are."""
+    """Return the image of a stage, RGB uint8 ``(H, W, 3)``; None for a stage without its pixels."""
     if stage < GREY:
         return None
     picture = picture_of(scene)
@@ -59,7 +54,7 @@ def picture_at(scene: LessonScene, stage: int) -> Pixels | None:
 
 
 def _count(scene: LessonScene, stage: int, side: int) -> int:
-    """Return how many numbers are seen at a stage."""
+    """Return the number of visible numbers at a stage."""
     picture = picture_of(scene)
     if stage >= GREY:
         return int(picture.size if stage == COLOURS else picture.shape[0] * picture.shape[1])
@@ -67,11 +62,11 @@ def _count(scene: LessonScene, stage: int, side: int) -> int:
 
 
 def offered(name: str) -> tuple[Sample, ...]:
-    """Return the sample of that name among three others, in an order that tells nothing."""
+    """Return the sample of a name among three others, in the order of their names."""
     known = samples()
     at = next((index for index, each in enumerate(known) if each.name == name), 0)
-    shown = [known[(at + after) % len(known)] for after in _OFFERED]
-    return tuple(sorted(shown, key=lambda each: each.name))
+    chosen = [known[(at + after) % len(known)] for after in _OFFERED]
+    return tuple(sorted(chosen, key=lambda each: each.name))
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
@@ -83,15 +78,15 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "given": _count(scene, NUMBERS, side),
         "seen": _count(scene, stage, side),
         "numbers": _count(scene, COLOURS, side),
-        "told": _told(stage, _count(scene, stage, side)),
+        "told": _about_stage(stage, _count(scene, stage, side)),
         "lowest": min(map(min, grey)),
         "highest": max(map(max, grey)),
         "most": 255,
     }
 
 
-def _told(stage: int, seen: int) -> str:
-    """Return what is seen at a stage, in words."""
+def _about_stage(stage: int, count: int) -> str:
+    """Describe a stage with that many visible numbers."""
     words = {
         NUMBERS: mark("You see {seen:,} numbers, and no picture."),
         GREYS: mark("You see the same {seen:,} numbers, each painted as a grey."),
@@ -99,7 +94,7 @@ def _told(stage: int, seen: int) -> str:
         GREY: mark("You see {seen:,} numbers, one for each pixel."),
         COLOURS: mark("You see {seen:,} numbers, three for each pixel: red, green and blue."),
     }
-    return say(words[stage], seen=seen)
+    return say(words[stage], seen=count)
 
 
 PART = Part(
@@ -119,13 +114,13 @@ PART = Part(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A name that can be guessed.
+    """A name to guess.
 
     Attributes:
         name: of the image, for the program.
         title: of the image, for people.
         tried: whether it was guessed.
-        right: whether it is the image that is shown.
+        right: whether it is right.
     """
 
     name: str
@@ -136,15 +131,15 @@ class Guess:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RiddleView:
-    """What is seen of a riddle.
+    """Visible part of a riddle.
 
     Attributes:
-        stage: how far it is uncovered.
-        levels: the numbers that are seen, 0 to 255; empty where all pixels are.
-        picture: the image as it is to be seen, RGB uint8 ``(H, W, 3)``; None before that.
-        guesses: names to guess among; none for an image without names.
-        says: what came of the guesses.
-        has_another: whether another riddle can be asked for.
+        stage: one of `_STAGES`.
+        levels: of `levels_at`.
+        picture: of `picture_at`.
+        guesses: names to choose from; none for an image of the session's own.
+        says: result of the guesses, in words.
+        has_another: whether there is another riddle.
     """
 
     stage: int
@@ -163,34 +158,33 @@ def _show_riddle(
     *,
     key: str,
 ) -> None:
-    """Show the riddle. The image's own pixels leave the server only where they are to be seen.
+    """Show the riddle; hidden pixels and the right answer do not leave the server.
 
-    Each guess counts, however quickly the next one follows.
+    Every guess is received, however quickly the next one follows.
 
     Args:
-        view: what is seen.
-        on_uncover: gets the stage that is asked for.
-        on_guess: gets the name that is guessed.
-        on_another: is called where another riddle is asked for.
+        view: the visible part.
+        on_uncover: gets the next stage.
+        on_guess: gets the guessed name.
+        on_another: called for another riddle.
         key: of the component.
     """
     names = {each.name for each in view.guesses if not each.tried}
 
     def did(sent: object) -> None:
         match sent:
-            case {"stage": int(stage)} if NUMBERS <= stage <= _LAST:
+            case {"stage": int(stage)} if stage in _STAGES:
                 on_uncover(stage)
-            case {"guess": str(name)} if name in names and view.stage < _LAST:
+            case {"guess": str(name)} if name in names and view.stage < COLOURS:
                 on_guess(name)
             case {"another": True} if view.has_another:
                 on_another()
 
-    is_over = view.stage == _LAST
+    is_over = view.stage == COLOURS
     data = {
         "stage": view.stage,
         "levels": view.levels,
         "guesses": [
-            # which one is right stays here until it is found
             asdict(each) if each.tried or is_over else {**asdict(each), "right": False}
             for each in view.guesses
         ],
@@ -220,13 +214,13 @@ def _show_riddle(
     mount("riddle", key, data, png, did=each_once(key, did))
 
 
-_KEPT = re.compile(r"([a-z-]{1,40}) ([0-4]) ([0-4])((?: [a-z-]{1,40}){0,4})")
-_OWN = "own"  # what the link calls anybody's own image, which has no names to guess among
+_STATE = re.compile(r"([a-z-]{1,40}) ([0-4]) ([0-4])((?: [a-z-]{1,40}){0,4})")
+_OWN = "own"  # the link's word for an image of the session's own, which has no names to guess
 
 
 @dataclass(frozen=True, slots=True)
 class _Guessing:
-    """How far an image is uncovered, at which stage it was guessed last, and what was guessed."""
+    """Stage of an image, the stage of the last guess, and the guesses."""
 
     stage: int = NUMBERS
     guessed_at: int = NUMBERS
@@ -234,17 +228,16 @@ class _Guessing:
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the riddle; the link keeps how far it is uncovered and what was guessed."""
+    """Draw the riddle; the link has its stage and the guesses."""
     image = chosen_sample().name if shows_sample() else _OWN
     so_far, side = _so_far(key, image), int(options["side"])
     names = offered(image) if image != _OWN else ()
-    remember_shown(key, {UNCOVERED: str(so_far.stage)}, {UNCOVERED: str(NUMBERS)})
+    remember_options(key, {UNCOVERED: str(so_far.stage)}, {UNCOVERED: str(NUMBERS)})
 
     def keep(stage: int, guessed_at: int, *guesses: str) -> None:
         pick(key, "riddle", " ".join((image, str(stage), str(guessed_at), *guesses)))
 
-    # What is done counts from how far it is by now: a quick click comes before the one before it
-    # is drawn.
+    # Each counts from the link, which a quick click has changed before this run.
     def uncover(stage: int) -> None:
         now = _so_far(key, image)
         keep(stage, now.guessed_at, *now.guesses)
@@ -253,14 +246,14 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         now = _so_far(key, image)
         if image in now.guesses or name in now.guesses:
             return
-        stage = _LAST if name == image else now.stage
+        stage = COLOURS if name == image else now.stage
         keep(stage, now.stage, *now.guesses, name)
 
     def another() -> None:
         known = [each.name for each in samples()]
         at = known.index(image) if image in known else -1
         pick(key, "riddle", "")
-        choose_sample(known[(at + 4) % len(known)])  # so that those beside it look otherwise
+        choose_sample(known[(at + 4) % len(known)])  # with other names to guess
 
     view = RiddleView(
         stage=so_far.stage,
@@ -274,20 +267,20 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         has_another=shows_sample(),
     )
     _show_riddle(view, uncover, guess, another, key=f"riddle-{key}")
-    is_open = "hv-riddle-open" if so_far.stage < _LAST else ""
-    st.html(f'<span class="{is_open}"></span>')  # the sidebar shows no thumbnail of it meanwhile
+    is_open = "hv-riddle-open" if so_far.stage < COLOURS else ""
+    st.html(f'<span class="{is_open}"></span>')  # hides its thumbnail in the sidebar
 
 
 def _so_far(key: str, image: str) -> _Guessing:
-    found = _KEPT.fullmatch(picked(key, "riddle", ""))
-    if found is None or found[1] != image:  # another image is another riddle
+    match = _STATE.fullmatch(picked(key, "riddle", ""))
+    if match is None or match[1] != image:  # of another image
         return _Guessing()
-    return _Guessing(int(found[2]), int(found[3]), tuple(found[4].split()))
+    return _Guessing(int(match[2]), int(match[3]), tuple(match[4].split()))
 
 
 def _says(scene: LessonScene, so_far: _Guessing, image: str, side: int) -> str:
-    """Return what came of the guesses, in words."""
-    whole = _count(scene, _LAST, side)
+    """Return the result of the guesses, in words."""
+    whole = _count(scene, COLOURS, side)
     if image in so_far.guesses:
         return say(
             "Right: {title}. You needed {few:,} of {total:,} numbers. Guesses: {tries}.",
@@ -296,7 +289,7 @@ def _says(scene: LessonScene, so_far: _Guessing, image: str, side: int) -> str:
             total=whole,
             tries=len(so_far.guesses),
         )
-    if so_far.stage == _LAST:
+    if so_far.stage == COLOURS:
         if image == _OWN:
             return say("All {total:,} numbers are uncovered.", total=whole)
         title = say(chosen_sample().title)

@@ -1,7 +1,4 @@
-"""Compare the same channels under several colour scales, and find the weakest of them.
-
-The page draws one channel under several scales side by side, and all channels under the chosen one.
-"""
+"""Compare a channel under several colour scales, and all channels under a chosen one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,17 +14,14 @@ from hookviz.language.saying import mark, say
 from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.types import Activation, LayerInfo
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
+from hookviz.ui.components.pictures import mosaic
+from hookviz.ui.lessons.picks import choose_button, pick_channel, picked_channel, remember_options
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
 from hookviz.wording import number
 
-_SCALES = ("layer", "channel", "symmetric")
-"""Those of `hookviz.drawing.scales` that are compared."""
-
 PICKED = "picked"
-"""Among the options the channel that a learner picked; a lesson's file has none."""
+"""Option that the page adds: the picked channel."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -35,10 +29,10 @@ class WeakestChannel:
     """The channel of a layer with the smallest values, beside the layer's largest.
 
     Attributes:
-        layer: whose channel it is.
+        layer: the channel's layer.
         maps: of the layer.
-        channel: its number, of those that do not have one value everywhere.
-        largest: its largest |x|.
+        channel: number of the channel, which is not constant.
+        largest: the channel's largest |x|.
         of_layer: the layer's largest |x|.
     """
 
@@ -101,16 +95,20 @@ PART = Part(
 )
 
 
-_GRID_HEIGHT = 250  # pixels
+_GRID_PX = 250  # height
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
     """Draw the picked channel, at first the weakest, and the grid that it is picked in."""
     weakest = _weakest_channel(scene, options)
     channel = picked_channel(key, len(weakest.maps.values), weakest.channel)
-    remember_shown(key, {PICKED: str(channel)}, {PICKED: str(weakest.channel)})
-    names = _names()
-    grids = {scale: _drawn(weakest.maps, scale) for scale in _SCALES}
+    remember_options(key, {PICKED: str(channel)}, {PICKED: str(weakest.channel)})
+    names = {
+        "layer": say("one scale for the layer"),
+        "channel": say("each channel its own"),
+        "symmetric": say("zero in the middle"),
+    }
+    grids = {scale: _grid(weakest.maps, scale) for scale in names}
     st.markdown(
         plain(
             say(
@@ -124,29 +122,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         with column:
             st.image(grid.channel_png(channel, 8), width="stretch", alt=names[scale])
             st.caption(names[scale])
-    scale = choose(
-        st.segmented_control,
-        say("All channels"),
-        _SCALES,
-        key,
-        "scale",
-        first=_SCALES[0],
-        format_func=names.__getitem__,
-        required=True,
-    )
-    grid = grids[scale]
-    said = say("The channels of {layer}: a click shows one above.", layer=weakest.layer.name)
-    mosaic(grid, said, partial(pick_channel, key), key=f"{key} grid", height=_GRID_HEIGHT)
+    grid = grids[choose_button(say("All channels"), names, key, "scale", first="layer")]
+    alt = say("The channels of {layer}: a click shows one above.", layer=weakest.layer.name)
+    mosaic(grid, alt, partial(pick_channel, key), key=f"{key} grid", height=_GRID_PX)
     st.caption(plain(grid.legend))
 
 
-def _names() -> dict[str, str]:
-    return {
-        "layer": say("one scale for the layer"),
-        "channel": say("each channel its own"),
-        "symmetric": say("zero in the middle"),
-    }
-
-
-def _drawn(maps: Activation, scale: str) -> Grid:
+def _grid(maps: Activation, scale: str) -> Grid:
     return make_grid(maps, scale=scale, colormap=diverging() if scale == "symmetric" else None)

@@ -1,7 +1,6 @@
-"""Take one training step on the image, beside the network, and say what became of the loss.
+"""Take one training step on the image, on a copy of the network.
 
-The page draws the class and the rate to choose, and the loss, the classes and the first kernels
-before the step and after it.
+The page compares the loss, the classes and the first kernels before the step and after it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,6 @@ from hookviz.drawing.pictures import encode_png
 from hookviz.explaining.layers.conv_kernels import Kernels, conv_kernels
 from hookviz.explaining.scores.scoring import class_scores
 from hookviz.hooking.forward_pass import backward_pass, differentiable, private_replica
-from hookviz.images import reading
 from hookviz.images.samples import samples
 from hookviz.language.saying import mark, say, say_count
 from hookviz.lessons.layers import layer_of
@@ -25,24 +23,20 @@ from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choic
 from hookviz.lessons.scores import Scores, named_scores, own_scores
 from hookviz.models.derived_models import with_tensors
 from hookviz.outputs.answer import Reading
-from hookviz.types import LayerInfo, Model, Pixels
-from hookviz.ui.lessons.class_bars import show_before_and_after
+from hookviz.types import LayerInfo, Model
+from hookviz.ui.lessons.figures import show_before_and_after
 from hookviz.ui.lessons.parts.first_kernels import in_colour, kernel_sheet
-from hookviz.ui.lessons.picks import choose, remember_shown
-from hookviz.ui.state import plain
+from hookviz.ui.lessons.picks import choose, choose_button, remember_options
+from hookviz.ui.state import plain, sample_image
 from hookviz.wording import number, percent
 
-_WRITTEN = ("0.00001", "0.0001", "0.001", "0.01", "0.1")
-_RATES: Mapping[str, float] = {written: float(written) for written in _WRITTEN}
-"""Learning rates as they are written."""
+_RATES = ("0.00001", "0.0001", "0.001", "0.01", "0.1")
 CLASS = "class"
-"""Among the options the number of the class that is taught; in no file."""
-_CHOICES = 4  # classes that can be taught
-
-
+"""Option that the page adds: the number of the class to teach."""
+_CHOICES = 4  # classes to teach
 OTHERS = 6
-"""How many other images are asked about."""
-_KERNELS = 8  # that are kept
+"""Other images whose classes are compared."""
+_KERNELS = 8
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,10 +46,10 @@ class Step:
     Attributes:
         loss_before, loss_after: −log softmax(scores)[target] of the image.
         before, after: the class scores.
-        norm: the length of the gradient of all weights together.
-        others: of some sample images the likeliest class before the step and after it.
-        layer: the conv layer whose first kernels are kept.
-        kernels, moved: those as they were, and what the step added,
+        norm: length of the gradient of all weights together.
+        others: likeliest class of other images before the step and after it.
+        layer: the first conv layer.
+        kernels, moved: its first kernels before the step, and what the step added,
             ``(kernels, inputs, rows, columns)``.
     """
 
@@ -71,15 +65,14 @@ class Step:
 
     @property
     def kept(self) -> int:
-        """How many of the other images get the answer that they got before."""
+        """Number of other images with the same class after the step."""
         return sum(before == after for before, after in self.others)
 
 
-def step_taken(scene: LessonScene, target: int, rate: float) -> Step:
-    """Take one step that makes `target` likelier for the scene's image; the model stays as it is.
+def take_step(scene: LessonScene, target: int, rate: float) -> Step:
+    """Take one step that makes `target` likelier for the scene's image, on a copy of the model.
 
-    Batch norms use their stored averages and nothing is dropped, since one image has no statistics
-    of a batch.
+    The network is in evaluation mode: one image has no statistics of a batch.
 
     Raises:
         HookVizError: the network has no conv layer or no class scores, or can't be differentiated.
@@ -93,13 +86,13 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
     with differentiable(model, trainable=True) as network:
         named = nn.Module.named_parameters(network)
         weights = {name: weight for name, weight in named if weight.requires_grad}
-        found = class_scores(model, network, images)
-        scores, reading = found.values, found.reading
+        answer = class_scores(model, network, images)
+        scores, reading = answer.values, answer.reading
         loss = _loss(reading, scores, target)
         gradients = backward_pass(model, loss, [*weights.values()])
     present = [each.double().norm() for each in gradients if each is not None]
     with torch.inference_mode(mode=False), torch.no_grad():
-        moved = {  # in the gradients' memory, which is nobody else's
+        moved = {  # in the gradients' memory
             name: gradient.mul_(-rate).add_(weight)
             for (name, weight), gradient in zip(weights.items(), gradients, strict=True)
             if gradient is not None
@@ -124,8 +117,8 @@ def _step(scene: LessonScene, target: int, rate: float) -> Step:
 
 
 def _other_inputs(scene: LessonScene) -> list[Tensor]:
-    """Return some of the samples as the network takes them, without the scene's own image."""
-    images = (reading.read(sample.path) for sample in samples())
+    """Return some samples as inputs of the network, without the scene's own image."""
+    images = map(sample_image, samples())
     others = [image for image in images if image.digest != scene.image.digest][:OTHERS]
     return [prepare(scene.model, image).tensor for image in others]
 
@@ -142,21 +135,22 @@ def _loss(reading: Reading, scores: Tensor, target: int) -> Tensor:
 
 
 def classes_to_teach(scene: LessonScene) -> list[int]:
-    """Return the likeliest classes, from the second on: of the first there is little to learn."""
+    """Return the likeliest classes from the second on: the first is learned already."""
     scores = own_scores(scene)
     return scores.first(_CHOICES + 1)[1:] or [scores.best]
 
 
+def _target_of(scene: LessonScene, options: Options) -> int:
+    return int(options.get(CLASS, "") or classes_to_teach(scene)[0])
+
+
 def step_of(scene: LessonScene, options: Options) -> Step:
-    """Return the step with the rate and towards the class that the options name."""
-    target = options.get(CLASS, "")
-    return step_taken(
-        scene, int(target) if target else classes_to_teach(scene)[0], _RATES[options["rate"]]
-    )
+    """Return the step with the options' rate and class."""
+    return take_step(scene, _target_of(scene, options), float(options["rate"]))
 
 
 def verdict(step: Step) -> str:
-    """Return a sentence on what the step did to the loss, and to the answers for other images."""
+    """Return a sentence on the loss after the step, and the classes of other images."""
     lost = len(step.others) - step.kept
     if step.loss_after >= step.loss_before:
         return say("The loss rose: the step went too far.")
@@ -172,7 +166,7 @@ def verdict(step: Step) -> str:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     step = step_of(scene, options)
-    target = int(options.get(CLASS, "") or classes_to_teach(scene)[0])
+    target = _target_of(scene, options)
     return {
         "label": step.before.name(target),
         "rate": options["rate"],
@@ -199,7 +193,7 @@ PART = Part(
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the controls, what the step did, and the first kernels with what it added to them."""
+    """Draw the controls, the step's effect, and the first kernels with what it added."""
     classes, names = classes_to_teach(scene), own_scores(scene)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         target = choose(
@@ -212,19 +206,13 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
             format_func=names.name,
             width=220,
         )
-        rate = choose(
-            st.segmented_control,
-            say("Learning rate"),
-            tuple(_RATES),
-            key,
-            "rate",
-            first=options["rate"],
-            required=True,
-            width="content",
+        rates = {rate: rate for rate in _RATES}
+        rate = choose_button(
+            say("Learning rate"), rates, key, "rate", first=options["rate"], width="content"
         )
-    shown = {"rate": rate, CLASS: "" if target == classes[0] else str(target)}
-    remember_shown(key, shown, {"rate": options["rate"], CLASS: ""})
-    step = step_of(scene, {**options, **shown})
+    chosen = {"rate": rate, CLASS: "" if target == classes[0] else str(target)}
+    remember_options(key, chosen, {"rate": options["rate"], CLASS: ""})
+    step = step_of(scene, {**options, **chosen})
     loss, chance = st.columns(2)
     loss.metric(say("Loss"), f"{number(step.loss_before)} → {number(step.loss_after)}")
     before, after = (float(each.chances[target]) for each in (step.before, step.after))
@@ -248,7 +236,8 @@ def _show_kernels(kernels: Kernels, moved: Kernels, layer: str) -> None:
     )
     for column, (title, each) in zip(st.columns(3), sheets, strict=True):
         with column:
-            st.image(encode_png(kernel_sheet(_pixels(each), 4)), width="stretch", alt=title)
+            pixels = in_colour(each if each.shape[1] == 3 else each[:, :1].repeat(3, 1))
+            st.image(encode_png(kernel_sheet(pixels, 4)), width="stretch", alt=title)
             st.caption(title)
     st.caption(
         say(
@@ -257,9 +246,3 @@ def _show_kernels(kernels: Kernels, moved: Kernels, layer: str) -> None:
             share=percent(share),
         )
     )
-
-
-def _pixels(kernels: Kernels) -> Pixels:
-    """Return kernels as pictures: three inputs as red, green and blue, else the first one grey."""
-    finite = np.nan_to_num(kernels, posinf=0, neginf=0)
-    return in_colour(finite if finite.shape[1] == 3 else finite[:, :1].repeat(3, 1))

@@ -1,10 +1,7 @@
 """Compare a layer's channels with those of the same network with random weights.
 
-The best of many random channels is much like a trained one by chance alone. What chance gives is
-told by random channels that are looked for among the other random ones, with nothing trained.
-
-The page draws a layer's channels beside those with random weights, and what chance gives among so
-many.
+The best of many random channels is similar to a trained one by chance alone. The chart compares
+that with the best of many random channels for a random one.
 """
 
 import math
@@ -24,9 +21,15 @@ from hookviz.lessons.layers import layer_of
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
 from hookviz.models.derived_models import untrained
 from hookviz.types import Activation, LayerInfo
-from hookviz.ui.components.chart import chart
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.picks import choose, pick_channel, picked_channel, remember_shown
+from hookviz.ui.components.panels import chart
+from hookviz.ui.components.pictures import mosaic
+from hookviz.ui.lessons.picks import (
+    choose,
+    choose_button,
+    pick_channel,
+    picked_channel,
+    remember_options,
+)
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.state import plain
 from hookviz.ui.theme import diverging
@@ -34,15 +37,15 @@ from hookviz.ui.theme import diverging
 _Correlations = NDArray[np.float64]
 
 TRIED = "tried"
-"""Among the options how many random channels are looked through; a lesson's file has none."""
+"""Option that the page adds: the number of random channels to choose from."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TrainedAndUntrained:
-    """What a layer puts out, trained and with random weights, its channels matched.
+    """A layer's maps with trained and with random weights, and their correlations.
 
     Attributes:
-        layer: it.
+        layer: the layer.
         trained, untrained: its maps, ``(C, H, W)`` each.
         correlations: |Pearson's correlation| over the cells of each trained channel with each
             random one, ``(C, C)``; 0 where a map has one value everywhere.
@@ -57,7 +60,7 @@ class TrainedAndUntrained:
 
     @property
     def partners(self) -> NDArray[np.int64]:
-        """For each trained channel the random one whose map is most like it, ``(C,)``."""
+        """For each trained channel the random one with the most similar map, ``(C,)``."""
         return self.partners_of(len(self.correlations))
 
     def partners_of(self, tried: int) -> NDArray[np.int64]:
@@ -67,21 +70,21 @@ class TrainedAndUntrained:
 
     @property
     def alike(self) -> _Correlations:
-        """How alike each trained channel and its partner are, ``(C,)``."""
+        """Correlation of each trained channel with its partner, ``(C,)``."""
         best: _Correlations = self.correlations.max(1)
         return best
 
     @property
-    def most_alike(self) -> int:
-        """The trained channel that has the most similar untrained one."""
+    def most_similar(self) -> int:
+        """The trained channel with the most similar untrained one."""
         return int(self.alike.argmax())
 
 
 def trained_and_untrained(scene: LessonScene, options: Options) -> TrainedAndUntrained:
-    """Capture the layer's maps with the model's weights and with random ones, and match them.
+    """Capture the layer's maps with the model's weights and with random ones, and correlate them.
 
     Raises:
-        ModelError: the weights are random already, or can't be drawn anew.
+        ModelError: the weights are random already, or can't be drawn again.
     """
     layer = layer_of(scene, options["layer"])
     nbytes = 8 * int(np.prod(layer.output_shape)) + 16 * layer.output_shape[0] ** 2
@@ -96,7 +99,7 @@ def best_of(correlations: _Correlations, tried: int) -> float:
 
     Args:
         correlations: ``(rows, n)``.
-        tried: how many of a row are chosen, 1 … n.
+        tried: number of choices in a row, 1 … n.
     """
     count = correlations.shape[1]
     choices = math.comb(count, tried)
@@ -105,9 +108,9 @@ def best_of(correlations: _Correlations, tried: int) -> float:
 
 
 def _counts_to_try(channels: int) -> Sequence[int]:
-    """Return how many random channels can be looked through: powers of two, and all.
+    """Return the numbers of random channels to choose from: powers of two, and all.
 
-    >>> counts_to_try(48)
+    >>> _counts_to_try(48)
     (1, 2, 4, 8, 16, 32, 48)
     """
     powers = (2**power for power in range(channels.bit_length()))
@@ -115,7 +118,7 @@ def _counts_to_try(channels: int) -> Sequence[int]:
 
 
 def _tried_of(options: Options, channels: int) -> int:
-    """Return how many random channels the options say are looked through; all without a word."""
+    """Return the options' number of random channels, or all."""
     return min(int(options.get(TRIED, channels)), channels)
 
 
@@ -130,7 +133,7 @@ def _compute(scene: LessonScene, layer: LayerInfo) -> TrainedAndUntrained:
 
 
 def _standard(maps: Activation) -> NDArray[np.float64]:
-    """Return a column for each channel, about its mean and of length 1; zeros where it is flat."""
+    """Return a standardised column for each channel, of length 1; zeros for a constant one."""
     columns = maps.values.numpy().reshape(len(maps.values), -1).T.astype(np.float64)
     columns = columns - columns.mean(0)
     lengths = np.sqrt(np.square(columns).sum(0))
@@ -142,7 +145,7 @@ def _standard(maps: Activation) -> NDArray[np.float64]:
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     pair = trained_and_untrained(scene, options)
-    channel, channels = pair.most_alike, len(pair.correlations)
+    channel, channels = pair.most_similar, len(pair.correlations)
     tried = _tried_of(options, channels)
     others = min(tried, pair.chance.shape[1])
     return {
@@ -176,16 +179,16 @@ PART = Part(
 )
 
 
-_GRID_HEIGHT = 190  # pixels
+_GRID_PX = 190  # height
 _BINS = 10  # of the correlations from 0 to 1
 _BEST, _ALL = "best", "all"
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw both grids, the picked channel beside the random one most like it, and the chart."""
+    """Draw both grids, the picked channel beside its most similar random one, and the chart."""
     with turn(say("The same network with random weights"), "lesson", model=scene.model.name):
         pair = trained_and_untrained(scene, options)
-    # Random weights make values of another size, so each side has a scale of its own.
+    # with random weights values are smaller or larger: each side has its own scale
     ours, theirs = (
         make_grid(maps, scale="symmetric", colormap=diverging(), aspect=2)
         for maps in (pair.trained, pair.untrained)
@@ -199,11 +202,11 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         TRIED,
         first=channels,
     )
-    remember_shown(key, {TRIED: str(tried)}, {TRIED: str(channels)})
-    channel = picked_channel(key, channels, pair.most_alike)
+    remember_options(key, {TRIED: str(tried)}, {TRIED: str(channels)})
+    channel = picked_channel(key, channels, pair.most_similar)
     partner = int(pair.partners_of(tried)[channel])
     with st.container(key="hv-two-halves"):  # one below the other on a phone
-        left, right = st.columns(2)  # the grid that is clicked stands below what a click changes
+        left, right = st.columns(2)  # the grid is below the pictures that a click changes
     with left:
         own, random = st.columns(2, gap="small", wrap=False)
         with own:
@@ -225,28 +228,19 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
                 )
             )
         st.markdown("**" + say("Trained") + "**")
-        said = say("Trained channels of {layer}. A click compares one.", layer=pair.layer.name)
-        mosaic(ours, said, partial(pick_channel, key), key=f"{key} trained", height=_GRID_HEIGHT)
+        alt = say("Trained channels of {layer}. A click compares one.", layer=pair.layer.name)
+        mosaic(ours, alt, partial(pick_channel, key), key=f"{key} trained", height=_GRID_PX)
     with right:
         _show_chart(pair, key)
         st.markdown("**" + say("Random weights") + "**")
-        said = say("Channels of {layer} with random weights.", layer=pair.layer.name)
-        mosaic(theirs, said, _nothing, key=f"{key} untrained", height=_GRID_HEIGHT)
+        alt = say("Channels of {layer} with random weights.", layer=pair.layer.name)
+        mosaic(theirs, alt, lambda *_: None, key=f"{key} untrained", height=_GRID_PX)
 
 
 def _show_chart(pair: TrainedAndUntrained, key: str) -> None:
-    """Draw how the best grows with the number looked through, or how all correlations lie."""
+    """Draw the best correlation by the number of choices, or a histogram of all."""
     names = {_BEST: say("the best of so many"), _ALL: say("all of them")}
-    chosen = choose(
-        st.segmented_control,
-        say("Correlations"),
-        list(names),
-        key,
-        "chart",
-        first=_BEST,
-        format_func=names.__getitem__,
-        required=True,
-    )
+    chosen = choose_button(say("Correlations"), names, key, "chart", first=_BEST)
     series = {say("trained and random"): pair.correlations, say("random and random"): pair.chance}
     if chosen == _BEST:
         counts = _counts_to_try(pair.chance.shape[1])
@@ -274,11 +268,7 @@ def _show_chart(pair: TrainedAndUntrained, key: str) -> None:
 
 
 def _shares(correlations: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how many in a hundred lie in each bin from 0 to 1."""
+    """Return the percentage in each bin from 0 to 1."""
     counts, _ = np.histogram(np.minimum(correlations, 1), _BINS, (0, 1))
     shares: NDArray[np.float64] = 100 * counts / correlations.size
     return shares
-
-
-def _nothing(_channel: int, _cell: tuple[int, int] | None) -> None:
-    """Pick nothing: a click here leads nowhere."""

@@ -1,7 +1,7 @@
-"""Follow the last maps to a class: a number for each channel, their weighted sum, the softmax.
+"""Follow the last maps to a class: each channel's mean, their weighted sum, the softmax.
 
-The page draws the channels' vote as bars, or the highest scores as sliders. The browser computes
-the softmax over all classes while a slider is dragged; the server hears the scores at the end.
+The browser computes the softmax over all classes while a score's slider is dragged, and sends the
+scores at the end.
 """
 
 import math
@@ -24,38 +24,30 @@ from hookviz.lessons.layers import Map, layer_of, maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.pictures import photograph
 from hookviz.lessons.scores import Scores, chance, named_scores, ratio
-from hookviz.types import Pixels
-from hookviz.ui.components.chart import chart
 from hookviz.ui.components.files import mount
-from hookviz.ui.components.map import show_map
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.panels import chart
+from hookviz.ui.components.pictures import mosaic, show_map
+from hookviz.ui.lessons.figures import grid_of, show_on_photograph
 from hookviz.ui.lessons.picks import (
     choose,
     pick,
     picked,
     picked_cell,
     remember_link,
-    remember_shown,
+    remember_options,
 )
 from hookviz.wording import number
 
 _LIKELIEST = "likeliest"
-"""What a lesson writes for the class with the highest score."""
-_PICKED = "picked"
-"""Among the options the number of the class that a learner picked; a lesson's file has none."""
-CHANNEL = "channel"
-"""Among the options the channel that a learner picked; a lesson's file has none."""
-DRAGGED = "dragged"
-"""Among the options the scores that a learner dragged, as `moved_scores` reads them."""
+"""Word of a lesson's file for the class with the highest score."""
+_PICKED, CHANNEL, DRAGGED = "picked", "channel", "dragged"
+"""Options that the page adds: the picked class and channel, and scores for `moved_scores`."""
 
 _MOST_CLASSES = 6
-"""Classes whose scores are shown."""
 _FURTHEST = 1000.0
-"""What a score can be dragged to, at most."""
+"""Largest magnitude of a dragged score."""
 
-_SHOWN = ("means", "vote", "scores", "softmax")
-"""What is shown: the last maps with their means, their vote, the classes' scores, the softmax."""
+_VIEWS = ("means", "vote", "scores", "softmax")
 
 _OF_VOTE = (
     *("layer", "channels", "bias", "top_channel", "top_mean", "top_weight", "top_part"),
@@ -68,7 +60,7 @@ def scores_of(scene: LessonScene) -> Scores:
     """Return the class scores of the scene's input.
 
     Raises:
-        ModelError: the network puts out none.
+        ModelError: the network has none.
     """
     first = [layer.name for layer in scene.trace.layers[:1]]
     capture = engine.capture(scene.model, scene.model_input, first, cache=scene.cache)
@@ -78,18 +70,18 @@ def scores_of(scene: LessonScene) -> Scores:
 
 
 def vote_of(scene: LessonScene) -> ClassVote | None:
-    """Return how the last channels vote; None where the network ends in another way."""
+    """Return the vote of the last channels; None if the network ends in another way."""
     return class_vote(scene.model, scene.model_input, cache=scene.cache)
 
 
 def class_of(scores: Scores, name: str) -> int:
-    """Return the class of that name; the likeliest where the network has none of that name."""
+    """Return the class of a name, or the likeliest if the network has no such class."""
     known = name != _LIKELIEST and name in scores.names[: len(scores.scores)]
     return scores.names.index(name) if known else scores.best
 
 
 def last_maps(scene: LessonScene) -> tuple[str, Map]:
-    """Return the last maps ``(C, H, W)`` and their layer: those whose means vote, where they do."""
+    """Return the last maps ``(C, H, W)`` and their layer; voting ones, if any."""
     vote = vote_of(scene)
     if vote is not None:
         return vote.layer, vote.maps.numpy()
@@ -98,27 +90,25 @@ def last_maps(scene: LessonScene) -> tuple[str, Map]:
 
 
 def moved_scores(text: str, classes: int) -> dict[int, float]:
-    """Read the scores that were dragged, such as ``"3:-1.25,7:4.5"``, by the class's number.
-
-    What is no such pair, or of no class, is left out: it comes from a link.
-    """
+    """Read dragged scores, such as ``"3:-1.25,7:4.5"``, by class; malformed pairs are left out."""
     moves = (_MOVE.fullmatch(pair) for pair in text.split(","))
-    found = {int(move[1]): float(move[2]) for move in moves if move}
     return {
-        target: max(-_FURTHEST, min(_FURTHEST, score))
-        for target, score in found.items()
-        if target < classes
+        int(move[1]): max(-_FURTHEST, min(_FURTHEST, float(move[2])))
+        for move in moves
+        if move and int(move[1]) < classes
     }
 
 
-def _compared(scores: Scores) -> str:
-    """Tell the probabilities of the two likeliest classes, and their ratio if what is shown has it.
+def _moves_text(moves: Mapping[int, float]) -> str:
+    """Write dragged scores for `moved_scores`."""
+    return ",".join(f"{target}:{score:.2f}" for target, score in moves.items())
 
-    That is a sentence, in the language that is spoken.
-    """
+
+def _compared(scores: Scores) -> str:
+    """Compare the probabilities of the two likeliest classes in a sentence, with their ratio."""
     first, second = scores.first(2)[0], scores.first(2)[-1]
     larger, smaller = float(scores.chances[first]), float(scores.chances[second])
-    told = {
+    facts = {
         "class_name": scores.name(first),
         "larger": chance(larger),
         "other": scores.name(second),
@@ -127,13 +117,13 @@ def _compared(scores: Scores) -> str:
     times = ratio(larger, smaller)
     if not times:
         return say(
-            "The probability of {class_name} is {larger}, that of {other} {smaller}.", **told
+            "The probability of {class_name} is {larger}, that of {other} {smaller}.", **facts
         )
     return say(
         "The probability of {class_name} is {larger}, that of {other} {smaller}: about {factor} "
         "times less.",
         factor=times,
-        **told,
+        **facts,
     )
 
 
@@ -159,7 +149,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     }
     facts |= _of_channel(scene, options)
     vote = vote_of(scene)
-    facts |= dict.fromkeys(_OF_VOTE, "–")  # where there is none, as the part says
+    facts |= dict.fromkeys(_OF_VOTE, "–")  # without a vote
     if vote is not None:
         parts = vote.contributions(target).numpy()
         top = int(parts.argmax())
@@ -178,7 +168,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
 
 
 def _of_channel(scene: LessonScene, options: Options) -> dict[str, Fact]:
-    """Return the facts of one of the last maps: of the strongest before any was picked."""
+    """Return the facts of the picked one of the last maps, or of the strongest."""
     layer, maps = last_maps(scene)
     channel = min(int(options.get(CHANNEL, strongest_first(maps, 1)[0])), len(maps) - 1)
     values = maps[channel]
@@ -211,7 +201,7 @@ PART = Part(
             "shown",
             "vote",
             "means for the maps, vote for the channels, scores or softmax for the classes.",
-            choice(_SHOWN),
+            choice(_VIEWS),
         ),
     ),
     facts=_facts,
@@ -219,8 +209,8 @@ PART = Part(
 )
 
 
-_STEPS = 200  # of a slider from end to end, about
-_LEAST_ROOM = 4.0  # that a slider has beyond the highest and the lowest score
+_STEPS = 200  # of a slider, about
+_LEAST_ROOM = 4.0  # of a slider beyond the highest and the lowest score
 
 
 def _show_class_scores(
@@ -231,13 +221,13 @@ def _show_class_scores(
     *,
     key: str,
 ) -> None:
-    """Show the highest scores to be dragged.
+    """Show the highest scores as sliders.
 
     Args:
         scores: the network's own.
-        count: how many classes have a slider.
-        moved: scores that were dragged, by the class.
-        on_move: gets all of them that differ from the network's own, when one was let go.
+        count: number of sliders.
+        moved: dragged scores, by class.
+        on_move: gets all dragged scores when one slider is released.
         key: of the component in Streamlit's state.
     """
     first = scores.first(count)
@@ -278,7 +268,7 @@ def _show_class_scores(
 def slider_ends(scores: list[float]) -> tuple[float, float, float]:
     """Return the lowest and the highest value of the sliders, and their step.
 
-    There is room to bring the last of the classes to the front, and the first to the end.
+    The last class can be brought to the front, and the first to the end.
     """
     lowest, highest = min(scores), max(scores)
     room = max(_LEAST_ROOM, highest - lowest)
@@ -287,29 +277,29 @@ def slider_ends(scores: list[float]) -> tuple[float, float, float]:
     return float(low), float(high), step
 
 
-_MOST_BARS = 14  # channels that have a bar of their own
+_MOST_BARS = 14  # channels with a bar of their own
 _MOST_MAPS = 12
-_MAPS_HEIGHT = 170  # pixels of their grid
-_BESIDE = (2, 3)  # of the image, and of a chart beside it
-_PHOTOGRAPH = (1, 4)
-_WIDTHS = (4, 4, 5)  # of a channel's map, of that on the image, and of its numbers
+_MAPS_PX = 170  # height of their grid
+_BESIDE_CHART = (2, 3)  # widths of the image and a chart
+_BESIDE_SLIDERS = (1, 4)  # widths of the image and the sliders
+_WIDTHS = (4, 4, 5)  # of a channel's map, the map on the image, and its numbers
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the last maps, their vote, or the scores: these too where there is no such vote."""
-    scores, shown = scores_of(scene), options["shown"]
-    if shown == "means":
+    """Draw the last maps, their vote or the scores; the scores too if there is no vote."""
+    scores, view = scores_of(scene), options["shown"]
+    if view == "means":
         _show_means(scene, key)
-    elif shown == "scores":
+    elif view == "scores":
         _show_scores(scene, scores, key)
-    elif shown == "softmax":
+    elif view == "softmax":
         _show_softmax(scene, scores, key)
     else:
         _show_vote(scene, scores, options, key)
 
 
 def _show_vote(scene: LessonScene, scores: Scores, options: Options, key: str) -> None:
-    """Draw what each channel adds to a class's score; the scores alone where it is no such sum."""
+    """Draw each channel's part of a class's score, or the scores if they are no such sum."""
     vote = vote_of(scene)
     if vote is None:
         st.info(
@@ -323,58 +313,53 @@ def _show_vote(scene: LessonScene, scores: Scores, options: Options, key: str) -
         _show_scores(scene, scores, key)
         return
     target, start = _pick_class(scores, options, key), class_of(scores, options["target"])
-    remember_shown(key, {_PICKED: str(target)}, {_PICKED: str(start)})
+    remember_options(key, {_PICKED: str(target)}, {_PICKED: str(start)})
     parts = vote.contributions(target).numpy().astype(np.float64)
     own = np.argsort(-np.abs(parts), kind="stable")[:_MOST_BARS]
     own = own[np.argsort(-parts[own], kind="stable")]
     others, bias = parts.sum() - parts[own].sum(), float(vote.bias[target])
-    channel = picked(key, "channel", int(parts.argmax()))
-    channel = min(channel, len(parts) - 1)
+    channel = min(picked(key, "channel", int(parts.argmax())), len(parts) - 1)
     remember_link(key, {"layer": vote.layer, "channel": str(channel)})
     _show_bars(parts, own, others, bias, key)
-    _show_sum(parts[own].sum(), others, bias, float(vote.scores[target]))
-    _show_channel(scene, vote, target, channel, key)
+    text = say(
+        "{shown_sum} from these channels, {other_sum} from all others, {bias} from the "
+        "bias: the score is {score}.",
+        shown_sum=number(parts[own].sum()),
+        other_sum=number(others),
+        bias=number(bias),
+        score=number(float(vote.scores[target])),
+    )
+    st.html(f'<p class="hv-came-from">{escape(text)}</p>')
+    mean, weight = float(vote.means[channel]), float(vote.weights[target, channel])
+    rows = {
+        say("mean of the map"): number(mean),
+        say("weight for {kind}", kind=scene.model.label(target)): number(weight),
+        say("mean × weight"): number(mean * weight),
+    }
+    cells = "".join(f"<span>{escape(name)}</span><b>{value}</b>" for name, value in rows.items())
+    values = vote.maps.numpy()[channel]
+    _show_channel(scene, values, channel, f'<div class="hv-numbers">{cells}</div>', key)
 
 
 def _show_means(scene: LessonScene, key: str) -> None:
-    """Show the strongest of the last maps, and how the picked one becomes one number."""
+    """Show the strongest of the last maps, and the mean of the picked one."""
     layer, maps = last_maps(scene)
     strongest = strongest_first(maps, _MOST_MAPS)
     channel = min(picked(key, "channel", strongest[0]), len(maps) - 1)
-    remember_shown(key, {CHANNEL: str(channel)}, {CHANNEL: str(strongest[0])})
+    remember_options(key, {CHANNEL: str(channel)}, {CHANNEL: str(strongest[0])})
     remember_link(key, {"layer": layer, "channel": str(channel)})
     mosaic(
         grid_of(maps, layer, top=_MOST_MAPS),
         say("The strongest channels of layer {layer}.", layer=layer),
         lambda number, _cell: pick(key, "channel", number),
         key=f"{key}-grid",
-        height=_MAPS_HEIGHT,
+        height=_MAPS_PX,
         chosen=channel,
     )
     values = maps[channel]
-    grid = grid_of(values[None])
-    left, middle, right = st.columns(_WIDTHS, gap="small", wrap=False)
-    with left:
-        st.caption(say("Channel {channel}", channel=channel))
-        cell = picked_cell(key, values)
-        show_map(grid, 0, values, cell, partial(pick, key, "cell"), key=f"{key}-map")
-    with middle:
-        _show_on_image(scene, grid.channel_pixels(0), channel)
-    with right:
-        words = say("The mean of its {count} cells", count=values.size)
-        st.html(
-            f'<p class="hv-one-number">{escape(words)}<b>{number(float(values.mean()))}</b></p>'
-        )
-
-
-def _show_on_image(scene: LessonScene, colours: Pixels, channel: int) -> None:
-    st.caption(say("On the image"))
-    st.image(
-        photograph(scene, colours),
-        width="stretch",
-        output_format="JPEG",
-        alt=say("The map of channel {channel} laid over the image.", channel=channel),
-    )
+    words = escape(say("The mean of its {count} cells", count=values.size))
+    mean = f'<p class="hv-one-number">{words}<b>{number(float(values.mean()))}</b></p>'
+    _show_channel(scene, values, channel, mean, key)
 
 
 def _pick_class(scores: Scores, options: Options, key: str) -> int:
@@ -393,7 +378,7 @@ def _pick_class(scores: Scores, options: Options, key: str) -> int:
 def _show_bars(
     parts: NDArray[np.float64], own: NDArray[np.intp], others: float, bias: float, key: str
 ) -> None:
-    """Draw a bar for each channel that counts most, for all others together, and the bias."""
+    """Draw a bar for each channel of largest effect, for all others together, and the bias."""
     heights = np.array([*parts[own], others, bias])
     panel = ChartPanel(
         title=say("What each channel adds to the score"),
@@ -410,27 +395,8 @@ def _show_bars(
     chart(panel, f"{key}-bars", take)
 
 
-def _show_sum(own: float, others: float, bias: float, score: float) -> None:
-    st.html(
-        '<p class="hv-came-from">'
-        + escape(
-            say(
-                "{shown_sum} from these channels, {other_sum} from all others, {bias} from the "
-                "bias: the score is {score}.",
-                shown_sum=number(own),
-                other_sum=number(others),
-                bias=number(bias),
-                score=number(score),
-            )
-        )
-        + "</p>"
-    )
-
-
-def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int, key: str) -> None:
-    """Show the picked channel: its map, where that lies on the image, and its part of the sum."""
-    maps = vote.maps.numpy()
-    values = maps[channel]
+def _show_channel(scene: LessonScene, values: Map, channel: int, html: str, key: str) -> None:
+    """Show a channel's map, the map on the image, and its numbers as HTML."""
     grid = grid_of(values[None])
     cell = picked_cell(key, values)
     left, middle, right = st.columns(_WIDTHS, gap="small", wrap=False)
@@ -438,18 +404,10 @@ def _show_channel(scene: LessonScene, vote: ClassVote, target: int, channel: int
         st.caption(say("Channel {channel}", channel=channel))
         show_map(grid, 0, values, cell, partial(pick, key, "cell"), key=f"{key}-map")
     with middle:
-        _show_on_image(scene, grid.channel_pixels(0), channel)
+        st.caption(say("On the image"))
+        show_on_photograph(scene, grid, 0, channel)
     with right:
-        mean, weight = float(vote.means[channel]), float(vote.weights[target, channel])
-        rows_of = {
-            say("mean of the map"): number(mean),
-            say("weight for {kind}", kind=scene.model.label(target)): number(weight),
-            say("mean × weight"): number(mean * weight),
-        }
-        cells = "".join(
-            f"<span>{escape(name)}</span><b>{value}</b>" for name, value in rows_of.items()
-        )
-        st.html(f'<div class="hv-numbers">{cells}</div>')
+        st.html(html)
 
 
 def _show_scores(scene: LessonScene, scores: Scores, key: str) -> None:
@@ -461,7 +419,7 @@ def _show_scores(scene: LessonScene, scores: Scores, key: str) -> None:
         series={say("score"): scores.scores[first]},
         unit=say("score"),
     )
-    left, right = st.columns(_BESIDE, gap="small", wrap=False)
+    left, right = st.columns(_BESIDE_CHART, gap="small", wrap=False)
     with left:
         st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
     with right:
@@ -470,17 +428,17 @@ def _show_scores(scene: LessonScene, scores: Scores, key: str) -> None:
 
 
 def _show_softmax(scene: LessonScene, scores: Scores, key: str) -> None:
-    """Show the highest scores to be dragged, and the probabilities that follow at once."""
-    kept = moved_scores(picked(key, "scores", ""), len(scores.scores))
-
-    def take(moves: Mapping[int, float]) -> None:
-        text = ",".join(f"{target}:{score:.2f}" for target, score in moves.items())
-        pick(key, "scores", text)
-
-    dragged = ",".join(f"{target}:{score:.2f}" for target, score in kept.items())
-    remember_shown(key, {DRAGGED: dragged}, {DRAGGED: ""})
-    left, right = st.columns(_PHOTOGRAPH, gap="small", wrap=False)
+    """Show the highest scores as sliders, with their probabilities."""
+    moves = moved_scores(picked(key, "scores", ""), len(scores.scores))
+    remember_options(key, {DRAGGED: _moves_text(moves)}, {DRAGGED: ""})
+    left, right = st.columns(_BESIDE_SLIDERS, gap="small", wrap=False)
     with left:
         st.image(photograph(scene), width="stretch", output_format="JPEG", alt=say("The image"))
     with right:
-        _show_class_scores(scores, _MOST_CLASSES, kept, take, key=f"{key}-softmax")
+        _show_class_scores(
+            scores,
+            _MOST_CLASSES,
+            moves,
+            lambda new: pick(key, "scores", _moves_text(new)),
+            key=f"{key}-softmax",
+        )

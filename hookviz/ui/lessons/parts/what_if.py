@@ -28,16 +28,16 @@ from hookviz.lessons.scores import (
     scores_without,
 )
 from hookviz.types import LayerInfo, ModelInput, Pixels
-from hookviz.ui.components.mosaic import mosaic
-from hookviz.ui.lessons.class_bars import show_before_and_after
-from hookviz.ui.lessons.maps import grid_of
+from hookviz.ui.components.pictures import mosaic
+from hookviz.ui.lessons.figures import grid_of, show_before_and_after
 from hookviz.ui.lessons.picks import (
     choose,
+    choose_button,
     pick,
     pick_channel,
     picked,
     picked_channel,
-    remember_shown,
+    remember_options,
     slide,
 )
 from hookviz.ui.state import plain
@@ -48,54 +48,53 @@ SILENCE, _SHIFT, _TURN, LIGHT, _NOISE, _FOOL = CHANGES = (
     *("silence", "shift", "turn", "light", "noise"),
     "fool",
 )
-"""What can be changed: channels switched off, or the picture."""
+"""Changes: channels switched off, or of the picture."""
 
-_ORDERS = ("most", "least")
-"""Which channels are switched off first: those that speak most for the class, or matter least."""
+_OTHER_ORDER = {"most": "least", "least": "most"}
+"""Which channels are switched off first, by their effect on the class; and the opposite."""
 
 
 @dataclass(frozen=True, slots=True)
-class SliderRange:
-    """How far a change can go: from `low` to `high`, at first `start`."""
+class Slider:
+    """Numbers of a slider, and the one at which it starts."""
 
-    low: int
-    high: int
+    numbers: range
     start: int
-    step: int = 1
 
 
 SLIDERS = {
-    _SHIFT: SliderRange(-40, 40, 8),
-    _TURN: SliderRange(-180, 180, 30, 5),
-    LIGHT: SliderRange(0, 200, 30, 5),
-    _NOISE: SliderRange(0, 64, 16),
-    _FOOL: SliderRange(0, 16, 1),
+    _SHIFT: Slider(range(-40, 41), 8),
+    _TURN: Slider(range(-180, 181, 5), 30),
+    LIGHT: Slider(range(0, 201, 5), 30),
+    _NOISE: Slider(range(65), 16),
+    _FOOL: Slider(range(17), 1),
 }
-"""Of each change of a picture: pixels to the right, degrees, hundredths, levels of 255."""
+"""Of each change of a picture: pixels to the right, degrees, percent, levels of 255."""
 
-STEPS = SliderRange(1, 40, 20)
-"""Of a picture that is to fool the network: passes there and back."""
+STEPS = Slider(range(1, 41), 20)
+"""Of a picture that fools the network: forward and backward passes."""
 
 ANYTHING = "none"
-"""The target of a picture that is to be anything but what it is."""
+"""The target of a picture of any class but its own."""
 
 
-def slider_of(change: str, asked: str, channels: int = 0) -> SliderRange:
-    """Return how far a change can go; `asked` is where it starts, if anything.
+def slider_of(change: str, asked: str, channels: int = 0) -> Slider:
+    """Return the slider of a change, which starts at `asked`, if anything.
 
     For channels that are switched off it is their number, at first an eighth of all.
     """
-    known = (
-        SliderRange(0, channels, max(1, channels // 8)) if change == SILENCE else SLIDERS[change]
-    )
-    start = int(asked) if asked else known.start
-    return SliderRange(known.low, known.high, min(known.high, max(known.low, start)), known.step)
+    if change == SILENCE:
+        slider = Slider(range(channels + 1), max(1, channels // 8))
+    else:
+        slider = SLIDERS[change]
+    start = int(asked) if asked else slider.start
+    return Slider(slider.numbers, min(slider.numbers[-1], max(slider.numbers[0], start)))
 
 
 def target_of(scene: LessonScene, asked: str) -> int | None:
-    """Return the class that a picture is made: by its name or number; None for `ANYTHING`.
+    """Return the target class of a name or number; None for `ANYTHING`.
 
-    Where the network has no class of that name it is the second likeliest.
+    For a name that the network does not have it is the second likeliest class.
     """
     if asked == ANYTHING:
         return None
@@ -108,12 +107,12 @@ def target_of(scene: LessonScene, asked: str) -> int | None:
 
 
 def steps_of(options: Options) -> int:
-    """Return how many steps a picture is changed by."""
-    return min(STEPS.high, max(STEPS.low, int(options["steps"] or STEPS.start)))
+    """Return the number of steps in which a picture is changed."""
+    return min(STEPS.numbers[-1], max(STEPS.numbers[0], int(options["steps"] or STEPS.start)))
 
 
 def changed_input(scene: LessonScene, options: Options, amount: int) -> ModelInput:
-    """Return the scene's input with its picture changed by `amount`, as the options say.
+    """Return the scene's input with its picture changed by `amount`, by the options.
 
     Raises:
         HookVizError: the model makes its input by a function of its own.
@@ -126,38 +125,35 @@ def changed_input(scene: LessonScene, options: Options, amount: int) -> ModelInp
         target, steps = target_of(scene, options["target"]), steps_of(options)
         size = scene.model_input.tensor.nbytes + picture.nbytes
         key = (change, amount, target, steps)
-        return scene.cached(key, lambda: _fooled(scene, amount, target, steps), size)
-    changed = _CHANGED[change](picture, amount)
-    return repainted(scene.model, scene.model_input, changed)
+
+        def compute() -> ModelInput:
+            return adversarial_input(
+                scene.model,
+                scene.model_input,
+                own_scores(scene).best if target is None else target,
+                amount,
+                steps=steps,
+                towards=target is not None,
+            )
+
+        return scene.cached(key, compute, size)
+    repaint = {_SHIFT: _shift_right, _TURN: turned, LIGHT: brightened, _NOISE: noisy}[change]
+    return repainted(scene.model, scene.model_input, repaint(picture, amount))
 
 
-def _fooled(scene: LessonScene, levels: int, target: int | None, steps: int) -> ModelInput:
-    return adversarial_input(
-        scene.model,
-        scene.model_input,
-        own_scores(scene).best if target is None else target,
-        levels,
-        steps=steps,
-        towards=target is not None,
-    )
-
-
-def _shifted(picture: Pixels, amount: int) -> Pixels:
-    return shifted(picture, amount, 0)
-
-
-_CHANGED = {_SHIFT: _shifted, _TURN: turned, LIGHT: brightened, _NOISE: noisy}
+def _shift_right(picture: Pixels, pixels: int) -> Pixels:
+    return shifted(picture, pixels, 0)
 
 
 def _silent_channels(
     scene: LessonScene, layer: LayerInfo, count: int, order: str
 ) -> tuple[int, ...]:
-    """Return the channels of a conv layer that are switched off, in ascending order."""
+    """Return the first `count` channels of a conv layer by their effect, in ascending order."""
     return tuple(sorted(by_effect(effects(scene, layer), order)[:count]))
 
 
 def _after_change(scene: LessonScene, options: Options, amount: int, order: str) -> Scores:
-    """Return the class scores after the change that the options name."""
+    """Return the class scores after the options' change."""
     change = options["change"]
     if change == SILENCE:
         layer = layer_of(scene, options["layer"])
@@ -166,10 +162,10 @@ def _after_change(scene: LessonScene, options: Options, amount: int, order: str)
 
 
 def difference(before: Pixels, after: Pixels, times: int) -> Levels:
-    """Return what was added to a picture, enlarged, about a middle grey, uint8 ``(H, W, 3)``."""
-    moved = (after.astype(int) - before) * times + 128
-    shown: Levels = moved.clip(0, 255).astype("uint8")
-    return shown
+    """Return the enlarged difference of two pictures about a middle grey, uint8 ``(H, W, 3)``."""
+    enlarged = (after.astype(int) - before) * times + 128
+    levels: Levels = enlarged.clip(0, 255).astype("uint8")
+    return levels
 
 
 def _outcome(before: Scores, after: Scores) -> str:
@@ -184,7 +180,6 @@ def _outcome(before: Scores, after: Scores) -> str:
 
 
 def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
-    """Return the likeliest class before and after, with its probabilities in words."""
     change, order = options["change"], options["order"]
     layer = layer_of(scene, options["layer"]) if change == SILENCE else None
     channels = layer.output_shape[0] if layer else 0
@@ -201,8 +196,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         "outcome": _outcome(before, after),
     }
     if layer is not None:
-        other = _ORDERS[order == _ORDERS[0]]
-        opposite = _after_change(scene, options, amount, other)
+        opposite = _after_change(scene, options, amount, _OTHER_ORDER[order])
         facts |= {
             "layer": layer.name,
             "channels": channels,
@@ -215,32 +209,31 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
             "random_chance": chance(float(random.chances[before.best])),
             "random_outcome": _outcome(before, random),
             "steps": steps_of(options),
-            "asked": _asked(before, after, target_of(scene, options["target"])),
+            "asked": _target_sentence(before, after, target_of(scene, options["target"])),
         }
         facts |= _moved_facts(scene, options, amount)
     return facts
 
 
-def _asked(before: Scores, after: Scores, target: int | None) -> str:
-    """Return a sentence on what was asked of the gradient, and how far it went."""
-    asked = before.best if target is None else target
-    said = {
-        "label": before.name(asked),
-        "old": chance(float(before.chances[asked])),
-        "new": chance(float(after.chances[asked])),
+def _target_sentence(before: Scores, after: Scores, target: int | None) -> str:
+    """Return a sentence on the target class's probability before and after."""
+    goal = before.best if target is None else target
+    facts = {
+        "label": before.name(goal),
+        "old": chance(float(before.chances[goal])),
+        "new": chance(float(after.chances[goal])),
     }
     if target is None:
-        return say("Asked for anything but {label}, it takes that from {old} to {new}.", **said)
-    return say("Asked for {label}, it takes that from {old} to {new}.", **said)
+        return say("Asked for anything but {label}, it takes that from {old} to {new}.", **facts)
+    return say("Asked for {label}, it takes that from {old} to {new}.", **facts)
 
 
 def _moved_facts(scene: LessonScene, options: Options, amount: int) -> dict[str, Fact]:
-    """Return how far the first and the last conv layer's maps moved; dots where there are none."""
-    names = [f"{place}_{what}" for place in ("first", "last") for what in ("layer", "moved")]
-    facts: dict[str, Fact] = dict.fromkeys(names, "…")
-    changed = changed_input(scene, options, amount)
+    """Return the change of the first and the last conv layer's maps; dots without any."""
     if not scene.trace.convs:
-        return facts
+        return dict.fromkeys(("first_layer", "first_moved", "last_layer", "last_moved"), "…")
+    facts: dict[str, Fact] = {}
+    changed = changed_input(scene, options, amount)
     for place in ("first", "last"):
         layer = layer_of(scene, place).name
         share = moved(*maps_before_and_after(scene, changed, layer))
@@ -251,8 +244,8 @@ def _moved_facts(scene: LessonScene, options: Options, amount: int) -> dict[str,
 def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
     if options["change"] == _FOOL:
         target = target_of(scene, options["target"])
-        made = {"target": own_scores(scene).names[target]} if target is not None else {}
-        return {"lens": "toaster", **made}
+        words = {"target": own_scores(scene).names[target]} if target is not None else {}
+        return {"lens": "toaster", **words}
     if options["change"] != SILENCE:
         return {}
     layer = layer_of(scene, options["layer"])
@@ -262,7 +255,7 @@ def _link(scene: LessonScene, options: Options) -> Mapping[str, str]:
 
 
 def _check_steps(value: str) -> str:
-    return whole_number(STEPS.low, STEPS.high)(value) if value else ""
+    return whole_number(STEPS.numbers[0], STEPS.numbers[-1])(value) if value else ""
 
 
 PART = Part(
@@ -300,7 +293,7 @@ PART = Part(
             "order",
             "most",
             mark("Of silence: which channels go first, most or least for what they matter."),
-            choice(_ORDERS),
+            choice(_OTHER_ORDER),
         ),
     ),
     facts=_facts,
@@ -308,17 +301,17 @@ PART = Part(
 )
 
 
-_GRID_HEIGHT = 260  # pixels
+_GRID_PX = 260  # height
 _PICTURES = "hv-changed-pictures"  # smaller in a low window: class_bars.css
-_PICTURE = 190  # pixels at most along a picture, with the gap beside it
-_MAPS_HEIGHT = 150  # pixels of the maps before, and of those after
-_LAYER_WIDTH = 240  # pixels
-_CHANNELS = 24  # of them, the strongest before
-_ENLARGED = 16  # times, so that a change of a few levels of 255 is seen
+_PICTURE_PX = 190  # width with the gap beside it
+_MAPS_PX = 150  # height of the maps before, and of those after
+_LAYER_PX = 240  # width
+_CHANNELS = 24  # the strongest
+_ENLARGED = 16  # times, for a change of a few levels of 255
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
-    """Draw the controls, what is changed, and what the network says of it."""
+    """Draw the controls, the change, and the classes before and after."""
     if options["change"] == SILENCE:
         changed, after = None, _silence(scene, options, key)
     else:
@@ -326,12 +319,12 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         after = scores_of(scene.model, changed)
     before = own_scores(scene)
     show_before_and_after(before, after, written=chance)
-    said = f"**{plain(_outcome(before, after))}**"
+    outcome = f"**{plain(_outcome(before, after))}**"
     if changed is None or not scene.trace.convs:
-        st.markdown(said)
+        st.markdown(outcome)
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(said)
+        st.markdown(outcome)
         layer = _pick_layer(scene, options, key)
     _show_maps(scene, changed, layer, key)
 
@@ -339,44 +332,27 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
 def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
     layer = layer_of(scene, options["layer"])
     channels = layer.output_shape[0]
-    amount = slider_of(SILENCE, options["amount"], channels)
+    slider = slider_of(SILENCE, options["amount"], channels)
     flipped = _flipped(key) & set(range(channels))
     clear = partial(pick, key, "flipped", "")
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        count = slide(
-            say("Channels switched off"),
-            amount.low,
-            amount.high,
-            key,
-            "count",
-            first=amount.start,
-            then=clear,
-        )
+        label, first = say("Channels switched off"), slider.start
+        count = slide(label, slider.numbers, key, "count", first=first, then=clear)
         names = {"most": say("that matter most"), "least": say("that matter least")}
-        order = choose(
-            st.segmented_control,
-            say("First those"),
-            _ORDERS,
-            key,
-            "order",
-            first=options["order"],
-            then=clear,
-            format_func=names.__getitem__,
-            required=True,
-            width="content",
-        )
-    remember_shown(key, {"amount": str(count)}, {"amount": str(amount.start)})
-    silent = set(_silent_channels(scene, layer, count, str(order))) ^ flipped
+        label, start = say("First those"), options["order"]
+        order = choose_button(label, names, key, "order", first=start, then=clear, width="content")
+    remember_options(key, {"amount": str(count)}, {"amount": str(slider.start)})
+    silent = set(_silent_channels(scene, layer, count, order)) ^ flipped
     grid = _without(scene, layer, silent)
-    said = say_count(
+    text = say_count(
         "{count} of {channels} channels of {layer} is off. A click switches one off or on.",
         "{count} of {channels} channels of {layer} are off. A click switches one off or on.",
         len(silent),
         channels=channels,
         layer=layer.name,
     )
-    mosaic(grid, said, partial(_flip, key), key=f"{key} grid", height=_GRID_HEIGHT)
-    st.caption(plain(said))
+    mosaic(grid, text, partial(_flip, key), key=f"{key} grid", height=_GRID_PX)
+    st.caption(plain(text))
     return scores_without(scene, layer, silent)
 
 
@@ -385,44 +361,41 @@ def _flipped(key: str) -> set[int]:
 
 
 def _flip(key: str, channel: int, _cell: tuple[int, int] | None) -> None:
-    """Switch one of those that are off by now: a quick click comes before the last is drawn."""
+    """Switch a channel of the link's, which a quick click has changed before this run."""
     pick(key, "flipped", tuple(sorted(_flipped(key) ^ {channel})))
 
 
 def _without(scene: LessonScene, layer: LayerInfo, silent: set[int]) -> Grid:
-    """Draw the layer's maps in the colours they have with all channels, the silent ones at 0."""
+    """Draw a layer's maps in the colours of all channels, with the silent ones at 0."""
     recorded = capture(scene.model, scene.model_input, layer.name, cache=scene.cache)
     with_all = make_grid(recorded[layer.name], scale="symmetric")
-    colormap = diverging()
     values = recorded[layer.name].values.numpy().copy()
     values[sorted(silent)] = 0
-    return make_grid(values, title=layer.name, colormap=colormap, limits=with_all.limits)
+    return make_grid(values, title=layer.name, colormap=diverging(), limits=with_all.limits)
 
 
 def _repaint(scene: LessonScene, options: Options, key: str) -> ModelInput:
     change = options["change"]
-    amount = slider_of(change, options["amount"])
-    start = {"amount": str(amount.start)}
+    slider = slider_of(change, options["amount"])
+    start = {"amount": str(slider.start)}
     if change == _FOOL:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             target = _pick_target(scene, options, key)
-            chosen = _amount(change, amount, key)
-            steps = slide(
-                say("Steps"), STEPS.low, STEPS.high, key, "steps", first=steps_of(options)
-            )
+            amount = _pick_amount(change, slider, key)
+            steps = slide(say("Steps"), STEPS.numbers, key, "steps", first=steps_of(options))
         first = target_of(scene, options["target"])
-        start |= {"target": _written(first), "steps": str(steps_of(options))}
-        shown = {"amount": str(chosen), "target": _written(target), "steps": str(steps)}
+        start |= {"target": _target_text(first), "steps": str(steps_of(options))}
+        chosen = {"amount": str(amount), "target": _target_text(target), "steps": str(steps)}
     else:
-        chosen = _amount(change, amount, key)
-        shown = {"amount": str(chosen)}
-    remember_shown(key, shown, start)
-    after = changed_input(scene, {**options, **shown}, chosen)
+        amount = _pick_amount(change, slider, key)
+        chosen = {"amount": str(amount)}
+    remember_options(key, chosen, start)
+    after = changed_input(scene, {**options, **chosen}, amount)
     _show_pictures(scene, change, after)
     return after
 
 
-def _amount(change: str, amount: SliderRange, key: str) -> int:
+def _pick_amount(change: str, slider: Slider, key: str) -> int:
     labels = {
         _SHIFT: say("Shift to the right (pixels)"),
         _TURN: say("Turn (degrees)"),
@@ -430,36 +403,27 @@ def _amount(change: str, amount: SliderRange, key: str) -> int:
         _NOISE: say("Random change of every number (levels of 255)"),
         _FOOL: say("Most change (of 255)"),
     }
-    return slide(
-        labels[change], amount.low, amount.high, key, "amount", first=amount.start, step=amount.step
-    )
+    return slide(labels[change], slider.numbers, key, "amount", first=slider.start)
 
 
 def _pick_target(scene: LessonScene, options: Options, key: str) -> int | None:
-    """Let the learner choose the class to make of the picture; None for any but its own."""
+    """Show the choice of the target class, and return it; None for any class but its own."""
     scores = own_scores(scene)
-    first = target_of(scene, options["target"])
-    order = dict.fromkeys((_written(first), ANYTHING))
+    first = _target_text(target_of(scene, options["target"]))
+    order = dict.fromkeys((first, ANYTHING))
     order |= dict.fromkeys(map(str, scores.first(len(scores.scores))))
 
-    def name(written: str) -> str:
-        if written == ANYTHING:
+    def name(target: str) -> str:
+        if target == ANYTHING:
             return say("anything else")
-        return listed_label(int(written), scores.names)
+        return listed_label(int(target), scores.names)
 
-    chosen = choose(
-        st.selectbox,
-        say("Make it"),
-        [*order],
-        key,
-        "target",
-        first=_written(first),
-        format_func=name,
-    )
+    label = say("Make it")
+    chosen = choose(st.selectbox, label, [*order], key, "target", first=first, format_func=name)
     return target_of(scene, chosen)
 
 
-def _written(target: int | None) -> str:
+def _target_text(target: int | None) -> str:
     return ANYTHING if target is None else str(target)
 
 
@@ -471,17 +435,16 @@ def _show_pictures(scene: LessonScene, change: str, after: ModelInput) -> None:
     if change in (_NOISE, _FOOL):
         added = difference(picture, changed, _ENLARGED)
         pictures.append((say("What is added, {factor}×", factor=_ENLARGED), added))
-    with st.container(
-        key=_PICTURES, width=_PICTURE * len(pictures)
-    ):  # or two would leave the maps no room
+    # two pictures at full width would leave no room for the maps
+    with st.container(key=_PICTURES, width=_PICTURE_PX * len(pictures)):
         columns = st.columns(len(pictures), gap="small", wrap=False)
-    for column, (title, shown) in zip(columns, pictures, strict=True):
+    for column, (title, each) in zip(columns, pictures, strict=True):
         with column:
-            st.image(np.asarray(shown), width="stretch", alt=title, caption=title)
+            st.image(np.asarray(each), width="stretch", alt=title, caption=title)
 
 
 def _pick_layer(scene: LessonScene, options: Options, key: str) -> str:
-    """Let the learner choose the layer whose maps are shown."""
+    """Show the choice of the layer of the maps, and return it."""
     return choose(
         st.selectbox,
         say("Maps of"),
@@ -491,7 +454,7 @@ def _pick_layer(scene: LessonScene, options: Options, key: str) -> str:
         first=layer_of(scene, options["layer"]).name,
         format_func=lambda name: say("Maps of {layer}", layer=name),
         label_visibility="collapsed",
-        width=_LAYER_WIDTH,
+        width=_LAYER_PX,
     )
 
 
@@ -505,13 +468,13 @@ def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> N
         st.columns(2, gap="small", wrap=False), (say("Before"), say("After")), maps, strict=True
     ):
         with column:
-            said = say("{when}: the strongest channels of {layer}.", when=title, layer=layer)
+            alt = say("{when}: the strongest channels of {layer}.", when=title, layer=layer)
             mosaic(
                 with_channels(grid_of(values, layer, limits=with_all.limits), values, channels),
-                said,
+                alt,
                 partial(pick_channel, key),
                 key=f"{key} {title}",
-                height=_MAPS_HEIGHT,
+                height=_MAPS_PX,
                 chosen=channel,
             )
     before, changed = (values[channel] for values in maps)

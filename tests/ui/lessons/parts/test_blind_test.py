@@ -31,9 +31,9 @@ def test_ten_different_maps_of_both_kinds_that_show_something() -> None:
     for number in range(1, 9):
         test = blind_test(cat(), OPTIONS, number)
         assert len(set(test.maps)) == len(test.maps) == MAPS
-        counts.add(sum(shown.trained for shown in test.maps))
+        counts.add(sum(shown.is_trained for shown in test.maps))
         for shown in test.maps:
-            maps = test.pair.trained if shown.trained else test.pair.untrained
+            maps = test.pair.trained if shown.is_trained else test.pair.untrained
             values = maps.values[shown.channel]
             assert values.min() < values.max()
     assert len(counts) > 2  # not always as many of both
@@ -42,7 +42,7 @@ def test_ten_different_maps_of_both_kinds_that_show_something() -> None:
 
 def test_an_answer_is_right_where_it_says_what_the_map_was() -> None:
     test = blind_test(star(), OPTIONS)
-    right = "".join("t" if shown.trained else "u" for shown in test.maps)
+    right = "".join("t" if shown.is_trained else "u" for shown in test.maps)
     wrong = right.translate(str.maketrans("tu", "ut"))
     for answers, count in ((right, MAPS), (right[:3], 3), (wrong, 0), (right[:4] + wrong[4:], 4)):
         assert test.right(answers) == count

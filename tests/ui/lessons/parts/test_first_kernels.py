@@ -2,7 +2,7 @@ import numpy as np
 from torch import nn
 
 import hookviz
-from hookviz.ui.lessons.parts.first_kernels import PART, first_kernels, in_colour
+from hookviz.ui.lessons.parts.first_kernels import PART, first_kernels, in_colour, kernel_sheet
 from tests.lessons.conftest import scene_of
 from tests.ui.lessons.parts.scenes import star, untrained, with_defaults
 
@@ -31,6 +31,12 @@ def test_grey_is_zero_and_the_largest_weight_is_at_an_end() -> None:
     assert pixels[0, 0, 0].tolist() == [255, 128, 128]
     assert pixels[0, 1, 1].tolist() == [128, 128, 64]
     assert (pixels[1] == 128).all()
+    sheet = kernel_sheet(pixels, 2, magnify=1, gap=1)
+    assert sheet.shape == (2, 2 + 1 + 2, 4)
+    np.testing.assert_array_equal(sheet[:, :2, :3], pixels[0])
+    assert not sheet[:, 2].any()
+    kernel[0, 1] = np.nan  # of a training that went too far
+    assert in_colour(kernel)[0, 0, 0].tolist() == [255, 128, 128]
 
 
 def test_of_kernels_of_other_inputs_than_three_the_first_is_shown_in_grey() -> None:

@@ -10,9 +10,9 @@ from hookviz.ui.lessons.parts.gradient_flow import (
     CLASS,
     IMAGE,
     PART,
-    both_ways,
-    layers_on_the_way,
-    way_back,
+    gradients_back,
+    layers_back,
+    with_and_without_clamp,
 )
 from hookviz.wording import number
 from tests.networks import hook_count
@@ -21,20 +21,20 @@ from tests.ui.lessons.parts.scenes import cat, star, with_defaults
 
 def test_facts_are_of_the_chosen_class_layer_and_limit() -> None:
     scene = star()
-    at = layers_on_the_way(scene)[1].name
+    at = layers_back(scene)[1].name
     facts = PART.facts(scene, {**with_defaults(PART, limit="20"), CLASS: "4", AT: at})
-    plain = {each.layer: each for each in way_back(scene, 4)}
-    limit = plain[at].came * 0.2
+    plain = {each.layer: each for each in gradients_back(scene, 4)}
+    limit = plain[at].largest * 0.2
     assert facts["label"] == own_scores(scene).name(4)
     assert (facts["hooked"], facts["lets"]) == (at, number(limit))
     assert facts["cut"] == pytest.approx(float((np.abs(plain[at].values) > limit).mean()))
     assert facts["whole"] == number(plain[""].norm)
-    assert facts["cropped"] == number(way_back(scene, 4, at, limit)[-1].norm)
+    assert facts["cropped"] == number(gradients_back(scene, 4, at, limit)[-1].norm)
     at_first = PART.facts(scene, with_defaults(PART))
     assert at_first["label"] == own_scores(scene).name(own_scores(scene).best)
-    assert at_first["hooked"] == layers_on_the_way(scene)[-2].name
-    unclamped, _, limit = both_ways(scene, with_defaults(PART))
-    assert 0 < limit < max(each.came for each in unclamped)
+    assert at_first["hooked"] == layers_back(scene)[-2].name
+    unclamped, _, limit = with_and_without_clamp(scene, with_defaults(PART))
+    assert 0 < limit < max(each.largest for each in unclamped)
 
 
 def plain_gradients(
@@ -42,7 +42,7 @@ def plain_gradients(
 ) -> dict[str, np.ndarray]:
     """∂score/∂output of each layer by plain autograd, clamped on its way out of one layer."""
     network = hookviz.load_model(scene.model.name).network
-    names = [layer.name for layer in layers_on_the_way(scene)]
+    names = [layer.name for layer in layers_back(scene)]
     modules = dict(network.named_modules())
     outputs: dict[str, torch.Tensor] = {}
     image = scene.model_input.tensor.clone().requires_grad_()
@@ -73,11 +73,11 @@ def plain_gradients(
 def test_gradients_are_those_of_autograd_with_a_clamp_and_without(
     scene: LessonScene, target: int
 ) -> None:
-    names = [layer.name for layer in layers_on_the_way(scene)]
-    plain = {each.layer: each for each in way_back(scene, target)}
+    names = [layer.name for layer in layers_back(scene)]
+    plain = {each.layer: each for each in gradients_back(scene, target)}
     at = names[-2]
-    limit = plain[at].came / 10
-    clamped = {each.layer: each for each in way_back(scene, target, at, limit)}
+    limit = plain[at].largest / 10
+    clamped = {each.layer: each for each in gradients_back(scene, target, at, limit)}
     for found, expected in (
         (plain, plain_gradients(scene, target)),
         (clamped, plain_gradients(scene, target, at, limit)),
@@ -88,7 +88,7 @@ def test_gradients_are_those_of_autograd_with_a_clamp_and_without(
             squares = (expected[name].astype(float) ** 2).sum((1, 2))
             assert each.norm == pytest.approx(np.sqrt(squares.sum()), rel=1e-3)
             assert squares[each.longest] > 0.999 * squares.max()
-    assert clamped[at].came == plain[at].came
+    assert clamped[at].largest == plain[at].largest
     assert clamped[IMAGE].norm < 0.9 * plain[IMAGE].norm
     network = scene.model.network
     assert hook_count(network) == 0

@@ -16,7 +16,7 @@ from hookviz.ui.lessons.parts.sgd_step import (
     PART,
     classes_to_teach,
     step_of,
-    step_taken,
+    take_step,
     verdict,
 )
 from hookviz.wording import number
@@ -56,7 +56,7 @@ def test_loss_scores_and_kernels_are_those_of_a_step_by_hand() -> None:
             for weight, gradient in zip(network.parameters(), gradients, strict=True):
                 weight.copy_(weight - rate * gradient)
             after = network(images)
-        step = step_taken(scene, target, rate)
+        step = take_step(scene, target, rate)
         assert abs(step.loss_before - float(loss.detach())) < 1e-4
         expected = float(F.cross_entropy(after, torch.tensor([target])))
         assert abs(step.loss_after - expected) < 1e-3
@@ -77,7 +77,7 @@ def test_a_short_step_leaves_other_images_their_answers_and_a_long_one_does_not(
     network = star().model.network
     before = {name: each.clone() for name, each in network.state_dict().items()}
     with _Copied({memory_of(each) for each in network.parameters()}) as copied:
-        short, long = step_taken(star(), 2, 0.00011), step_taken(star(), 2, 0.11)
+        short, long = take_step(star(), 2, 0.00011), take_step(star(), 2, 0.11)
     assert copied.count == 0
     assert all(torch.equal(before[name], after) for name, after in network.state_dict().items())
     assert not any(each.requires_grad for each in network.parameters())
@@ -107,7 +107,7 @@ def test_a_step_beside_a_network_of_ones_own_leaves_it_as_it_is() -> None:
     scene = scene_of(as_model(seeded(Tiny)))
     network = scene.model.network.train()
     before = [(each, each.clone(), each._version) for each in network.parameters()]
-    step = step_taken(scene, 2, 0.1)
+    step = take_step(scene, 2, 0.1)
     assert step.loss_after < step.loss_before
     assert np.abs(step.moved).max() > 0
     for each, (known, values, version) in zip(network.parameters(), before, strict=True):

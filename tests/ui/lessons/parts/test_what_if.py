@@ -62,7 +62,7 @@ def test_no_change_is_the_input_itself_and_every_change_has_facts(change: str) -
     assert (facts["label"], facts["amount"]) == ("star", SLIDERS[change].start)
     assert facts["outcome"]
     assert slider_of("turn", "-30").start == -30
-    assert slider_of("turn", "999").start == SLIDERS["turn"].high
+    assert slider_of("turn", "999").start == SLIDERS["turn"].numbers[-1]
     assert slider_of(SILENCE, "", 64) == slider_of(SILENCE, "8", 64)
 
 

@@ -1,12 +1,13 @@
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from hookviz.lenses.contract.lens import LensResult
-from hookviz.ui.lenses.growth import Growth
+from hookviz.ui.lenses.lens_run import Growth
 
 AGAIN = """
 import streamlit as st
-from hookviz.ui.lenses.growth import Redrawn
+from hookviz.ui.lenses.lens_run import Redrawn
 
 def count():
     st.session_state.clicks = st.session_state.get("clicks", 0) + 1
@@ -28,37 +29,25 @@ place.draw(draw(3), once=True)
 TWICE = "\nplace.draw(lambda: st.button('Before again', key='before'))"
 
 
-def result(step: int) -> LensResult:
-    return LensResult("growing", (), {"step": np.array(step)}, {}, 0.0)
-
-
-def test_only_so_many_are_shown_as_one_can_see() -> None:
-    now, shown = 0.0, list[int]()
+@pytest.mark.parametrize(("drawing_s", "steps"), [(0.0, 100), (0.5, 1000)])
+def test_partial_results_are_drawn_six_times_a_second_and_in_a_fifth_of_the_time(
+    drawing_s: float, steps: int
+) -> None:
+    now, drawn = 0.0, list[int]()
 
     def show(each: LensResult) -> None:
-        shown.append(int(each.values["step"]))
-
-    growth = Growth(show, lambda: now)
-    for step in range(100):  # of a hundredth of a second
-        growth.take(result(step))
-        now += 0.01
-    assert growth.began
-    assert shown == list(range(0, 100, 16))
-
-
-def test_most_of_the_time_is_the_lens_s_where_drawing_is_slow() -> None:
-    now, shown = 0.0, list[float]()
-
-    def show(_each: LensResult) -> None:
         nonlocal now
-        shown.append(now)
-        now += 0.5
+        drawn.append(int(each.values["step"]))
+        now += drawing_s
 
     growth = Growth(show, lambda: now)
-    for step in range(1000):
-        growth.take(result(step))
+    for step in range(steps):
+        growth.show_if_due(LensResult("growing", (), {"step": np.array(step)}, {}, 0.0))
         now += 0.01
-    assert 4 * 0.5 * len(shown) <= now <= 6 * 0.5 * len(shown)
+    if drawing_s:
+        assert 4 * drawing_s * len(drawn) <= now <= 6 * drawing_s * len(drawn)
+    else:
+        assert drawn == list(range(0, steps, 16))
 
 
 def test_a_place_is_drawn_again_with_its_controls_and_stays_in_place() -> None:

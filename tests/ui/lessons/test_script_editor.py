@@ -4,7 +4,7 @@ from html import unescape
 import pytest
 
 from hookviz.lessons.scripts import read_script, script_names
-from hookviz.ui.lessons.script_text import folded_html, script_html
+from hookviz.ui.lessons.script_editor import folded_html, script_html
 
 
 @pytest.mark.parametrize("name", script_names())
