@@ -9,10 +9,11 @@ browser had the first one's changes, and Streamlit uses the newest query. So a q
 value gets the newest write again, unless it came by the browser's Back.
 """
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import streamlit as st
 
@@ -20,6 +21,7 @@ from hookviz.classroom.link_parameters import PARAMETERS
 from hookviz.explorer.view import choices
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract.running import list_lenses
+from hookviz.settings import host_names, is_own_address, settings
 from hookviz.ui import streamlit_internals
 
 _LONGEST = 20_000  # letters of a fragment that are read
@@ -198,6 +200,31 @@ def _changed(view: Mapping[str, str], changes: Mapping[str, str | None]) -> dict
 def browser_says() -> Callable[[object], None]:
     """Return the callback, for any thread, for this session's messages about the fragment."""
     return address().receive
+
+
+def address_for_others(url: str) -> str | None:
+    """Return the page's address for other devices; None where they can't reach it.
+
+    An address that means this machine alone, such as 127.0.0.1, is replaced by the machine's own in
+    its network if the server listens there, and under any name.
+    """
+    parts = urlsplit(url)
+    if not is_own_address(parts.hostname or ""):
+        return url
+    listens = str(st.get_option("server.address") or "0.0.0.0")  # noqa: S104 - Streamlit's default
+    own = None if is_own_address(listens) or host_names(settings().hosts) else _own_address()
+    return own and parts._replace(netloc=f"{own}:{parts.port or 80}").geturl()
+
+
+def _own_address() -> str | None:
+    """Return this machine's address in its network; None without a network."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # of RFC 5737: it chooses the route, and sends nothing
+            own = str(probe.getsockname()[0])
+        except OSError:
+            return None
+    return None if is_own_address(own) else own
 
 
 def qr_code(link: str) -> str:

@@ -179,3 +179,21 @@ def test_a_view_is_the_fragment_and_a_lens_is_drawn_by_it(page: Page, server: st
     expect(layer).to_have_value(re.compile(r"stage2\.first\.conv$"))
     at_rest(page)
     assert link_of(page)["layer"] == "stage2.first.conv"
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ("#layer=stem.first.conv&channel=9999", "stem.first.conv has no channel 9999"),
+        ("#channel=abc", "has no channel abc: its channels are 0 to"),
+        ("&sample=xyz", "This link asks for the sample 'xyz', which is not here."),
+        ("&lens=grad-cam&target=zzz", "This link asks for the class 'zzz', which is not here."),
+    ],
+)
+def test_what_a_link_asks_for_in_vain_is_said(
+    page: Page, server: str, link: str, words: str
+) -> None:
+    page.goto(f"{server}/{SHAPESNET}{link}")
+    expect(page.get_by_text(words)).to_be_visible()
+    at_rest(page)
+    expect(page.get_by_text(words)).to_have_count(1)

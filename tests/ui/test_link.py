@@ -6,7 +6,9 @@ import pytest
 from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
 from streamlit.testing.v1 import AppTest, local_script_runner
 
-from hookviz.ui.link import _own_words, view_words
+from hookviz.ui import link
+from hookviz.ui.link import _own_words, address_for_others, view_words
+from hookviz.ui.streamlit_internals import set_option
 from tests.ui.link_parameters import bound
 
 PAGE = """
@@ -111,3 +113,21 @@ def test_back_is_meant(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "step" not in page.run().session_state["words"]
     monkeypatch.undo()
     assert "step" not in click(page, "none")
+
+
+def test_other_devices_get_this_machines_address_in_its_network_where_it_listens_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(link, "_own_address", lambda: "192.168.1.5")
+    public = "https://cnn.example.org/app/"
+    assert address_for_others(public) == public
+    for host in ("localhost", "127.0.0.1", "[::1]"):
+        assert address_for_others(f"http://{host}:8501/app/") == "http://192.168.1.5:8501/app/"
+    monkeypatch.setattr(link, "_own_address", lambda: None)  # no network
+    assert address_for_others("http://localhost:8501") is None
+    monkeypatch.undo()
+    set_option("server.address", "localhost")
+    try:
+        assert address_for_others("http://localhost:8501") is None
+    finally:
+        set_option("server.address", None)

@@ -220,6 +220,20 @@ export const mount = (element, surroundings) => {
     fails(true);
   };
 
+  // A link can ask for a channel that the layer lacks.
+  const warn = () => {
+    const last = (layers.shape?.[0] ?? 0) - 1;
+    const index = view.channel;
+    const isThere = !index || last < 0 || (/^\d+$/.test(index) && Number(index) <= last);
+    const lacks = () =>
+      say("{layer} has no channel {index}: its channels are 0 to {last}.", {
+        layer: layers.layer,
+        index: index.slice(0, 40),
+        last,
+      });
+    write(".warning", layers.warning || (isThere ? "" : lacks()));
+  };
+
   const showLayers = (facts) => {
     if (facts.warning && view.layer && view.layer === stayed) {
       // of the network before: no link asks for it
@@ -230,7 +244,7 @@ export const mount = (element, surroundings) => {
     shown.layers = aboutStep();
     layer.show(layers, view);
     look.show(layers, view);
-    write(".warning", layers.warning);
+    warn();
     tree.show(layers, view, subject);
     picked();
     replay();
@@ -303,6 +317,7 @@ export const mount = (element, surroundings) => {
       questions.leave("layers");
       layer.show(layers, view);
       look.show(layers, view);
+      warn();
     } else questions.ask({ name: "layers" }, aboutStep(), { answered: ({ facts }) => showLayers(facts), failed });
     if (shown.tiles === about()) {
       questions.leave("tiles");

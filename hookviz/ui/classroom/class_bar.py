@@ -15,7 +15,7 @@ from hookviz.language.speaking import current
 from hookviz.ui.classroom import guess_game, membership
 from hookviz.ui.components.files import mount
 from hookviz.ui.languages import in_link
-from hookviz.ui.link import qr_code, update_link
+from hookviz.ui.link import address_for_others, qr_code, update_link
 from hookviz.ui.menu import Menu, show_menus
 from hookviz.ui.serving import class_route
 from hookviz.ui.state import plain
@@ -229,9 +229,14 @@ def _show_question_form() -> None:
 
 
 def _link_to(code: str) -> str:
-    """Return the link by which pupils follow."""
-    base = str(st.context.url or "").partition("?")[0]
-    return f"{base}?{membership.FOLLOW}={code}"
+    """Return the link by which pupils follow, from their own devices where these reach it."""
+    base = _base()
+    return f"{address_for_others(base) or base}?{membership.FOLLOW}={code}"
+
+
+def _base() -> str:
+    """Return the page's address in this browser, without a query."""
+    return str(st.context.url or "").partition("?")[0]
 
 
 def link_of_taught() -> str:
@@ -249,6 +254,13 @@ def _show_code(code: str) -> None:
         f'<p class="hv-qr"><img src="{qr_code(link)}" alt="{alt}"></p>'
     )
     st.code(link, None, wrap_lines=True)
+    if address_for_others(_base()) is None:
+        st.warning(
+            say(
+                "This address leads to this computer alone. For pupils' devices start HookViz "
+                "with --address 0.0.0.0, and open it by this computer's address in the network."
+            )
+        )
     st.caption(
         say(
             "Pupils open this link, or type the code in the menu Classroom. It is good for four "

@@ -19,10 +19,11 @@ from hookviz.capturing import engine
 from hookviz.drawing.overlay import input_picture
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError, ImageError
+from hookviz.explorer.layers import not_here
 from hookviz.explorer.view import View
 from hookviz.images.samples import samples
 from hookviz.language.naming import listed_label, names_in_links
-from hookviz.language.saying import say
+from hookviz.language.saying import mark, say
 from hookviz.lenses.contract import parameters as kinds
 from hookviz.lenses.contract import regions
 from hookviz.lenses.contract.lens import Lens, Subject
@@ -47,7 +48,7 @@ from hookviz.ui.link import update_link, word, words
 from hookviz.ui.recent_images import read_recent, recent_images
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
-from hookviz.ui.state import TARGET, linked_choice
+from hookviz.ui.state import TARGET, linked_choice, warn
 
 _IN_A_ROW = 4  # settings; further ones are folded away
 _LIKELIEST = 5  # classes that are listed first, with their probabilities
@@ -211,7 +212,9 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     word = TARGET if parameter.name == TARGET else key  # all lenses share the target
     if word != key and key in st.query_params:  # an old link, in which each lens had its own
         update_link(**{word: st.query_params[key], key: None})
-    names = _class_names(subject, st.query_params.get(word))
+    names = _class_names(subject, in_link := st.query_params.get(word))
+    if in_link is not None and in_link not in names:
+        warn(not_here(mark("class"), in_link, names))
     chosen = linked_choice(
         st.selectbox,
         say(parameter.label),

@@ -38,6 +38,7 @@ from hookviz.ui.state import (
     linked_choice,
     plain,
     sample_image,
+    warn_about_link,
 )
 
 _SAMPLES = mark("Samples")
@@ -68,6 +69,7 @@ def pick_image() -> ImageChoice:
         return _sample_choice()
     if origin not in OWN_FILES:  # an empty word in a link clears the choice
         st.session_state["_arrived"] = _SAMPLES
+        warn_about_link(mark("sample"), [each.name for each in samples()])
         gallery(
             "gallery",
             say("Sample image"),
