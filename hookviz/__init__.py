@@ -21,17 +21,17 @@ from typing import TYPE_CHECKING, Any
 from hookviz.deprecated import warn_renamed as _warn_renamed
 
 if TYPE_CHECKING:
-    from hookviz.atlas.atlas import Atlas, AtlasImage, ChannelAnswer, LayerStatistics, TopActivation
-    from hookviz.atlas.files import read_atlas
+    from hookviz.atlas.atlas import Atlas, AtlasChannel, AtlasImage, LayerStatistics, TopActivation
+    from hookviz.atlas.files import load_atlas
     from hookviz.atlas.making import AtlasProgress, make_atlas
     from hookviz.capturing.batch import BatchActivation, CaptureBatch
-    from hookviz.capturing.class_maps import ClassMaps, class_maps
     from hookviz.capturing.engine import capture
     from hookviz.capturing.feature_index import FeatureIndex
     from hookviz.capturing.feature_vectors import Features
     from hookviz.capturing.features import features as extract_features
-    from hookviz.capturing.inputs import prepare
+    from hookviz.capturing.inputs import prepare_input
     from hookviz.capturing.list_layers import list_layers
+    from hookviz.capturing.segmentation_maps import ClassMaps, segmentation_maps
     from hookviz.capturing.stored_activations import StoredActivations, StoredLayer
     from hookviz.capturing.streaming import stream
     from hookviz.codegen.goal_script import save_script
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         WeightsError,
     )
-    from hookviz.explaining.attention.weights import Attention, attention
+    from hookviz.explaining.attention.weights import AttentionMaps, attention
     from hookviz.explaining.attribution.gradients import TargetGradient
     from hookviz.explaining.image_features import LinearProbe, linear_probe
     from hookviz.explaining.layers.channel_maps import ChannelMaps, RegionSelectivity
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
         WeightGradients,
     )
     from hookviz.explaining.network_map.followed_pass import BlockCall, ExecutionTrace, LayerStep
-    from hookviz.explaining.network_map.mapped_network import NetworkMap, map_network
+    from hookviz.explaining.network_map.mapped_network import NetworkMap, draw_network
     from hookviz.explaining.patching.part_changes import ChannelEffects
     from hookviz.explaining.patching.patch import Patching, PatchRow, patch
     from hookviz.explaining.pruning.compacted_model import CompactedModel, remove_pruned_channels
@@ -81,10 +81,10 @@ if TYPE_CHECKING:
     from hookviz.hooking.gradients import Gradient, LayerGradients, on_gradients
     from hookviz.hooking.hooks import Call
     from hookviz.hooking.observe_and_edit import (
+        breakpoint_at,
         edit,
         edit_inputs,
         observe,
-        pause_at,
         replace_parameters,
     )
     from hookviz.hooking.summary import summary
@@ -115,12 +115,12 @@ if TYPE_CHECKING:
     from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
     from hookviz.synthesis.goals import Objective
     from hookviz.synthesis.inversion import Inversion
-    from hookviz.synthesis.maximizing import Synthesis, maximize
-    from hookviz.synthesis.settings import SynthesisMethod
+    from hookviz.synthesis.maximizing import MaximizationResult, maximize_activation
+    from hookviz.synthesis.settings import MaximizationConfig
     from hookviz.training.clipping import clip_gradients
     from hookviz.training.recording import lightning_callback, record
     from hookviz.training.training_log import TrainingFinding, TrainingLog, TrainingRow
-    from hookviz.training.watching import BadTensor, BadTensorError, watch
+    from hookviz.training.watching import NonFiniteTensor, NonFiniteTensorError, watch
     from hookviz.types import (
         Activation,
         ActivationKey,
@@ -141,17 +141,15 @@ __all__ = [
     "Activation",
     "ActivationKey",
     "Atlas",
+    "AtlasChannel",
     "AtlasImage",
     "AtlasProgress",
-    "Attention",
-    "BadTensor",
-    "BadTensorError",
+    "AttentionMaps",
     "BatchActivation",
     "BlockCall",
     "Call",
     "Capture",
     "CaptureBatch",
-    "ChannelAnswer",
     "ChannelComparison",
     "ChannelEffects",
     "ChannelMaps",
@@ -184,12 +182,16 @@ __all__ = [
     "Lens",
     "LensResult",
     "LinearProbe",
+    "MaximizationConfig",
+    "MaximizationResult",
     "Model",
     "ModelError",
     "ModelInput",
     "ModelSpec",
     "NetworkHealth",
     "NetworkMap",
+    "NonFiniteTensor",
+    "NonFiniteTensorError",
     "Objective",
     "ObjectiveSum",
     "Output",
@@ -203,8 +205,6 @@ __all__ = [
     "Similarity",
     "StoredActivations",
     "StoredLayer",
-    "Synthesis",
-    "SynthesisMethod",
     "TargetGradient",
     "TopActivation",
     "TrainingFinding",
@@ -219,12 +219,13 @@ __all__ = [
     "__version__",
     "ablate_channels",
     "attention",
+    "breakpoint_at",
     "capture",
     "channel_maps",
-    "class_maps",
     "clip_gradients",
     "compare",
     "conv_kernels",
+    "draw_network",
     "dream",
     "edit",
     "edit_inputs",
@@ -243,20 +244,18 @@ __all__ = [
     "list_layers",
     "list_lenses",
     "list_models",
+    "load_atlas",
     "load_model",
     "make_atlas",
     "make_grid",
-    "map_network",
-    "maximize",
+    "maximize_activation",
     "network_health",
     "observe",
     "occlusion",
     "on_gradients",
     "patch",
-    "pause_at",
-    "prepare",
+    "prepare_input",
     "prune",
-    "read_atlas",
     "read_image",
     "record",
     "region_selectivity",
@@ -268,6 +267,7 @@ __all__ = [
     "save_page",
     "save_script",
     "save_weights",
+    "segmentation_maps",
     "similarity",
     "smallest_change",
     "stream",
@@ -280,16 +280,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "atlas.atlas": ("Atlas", "AtlasImage", "ChannelAnswer", "LayerStatistics", "TopActivation"),
+    "atlas.atlas": ("Atlas", "AtlasImage", "AtlasChannel", "LayerStatistics", "TopActivation"),
     "atlas.making": ("AtlasProgress", "make_atlas"),
-    "atlas.files": ("read_atlas",),
+    "atlas.files": ("load_atlas",),
     "capturing.batch": ("BatchActivation", "CaptureBatch"),
-    "capturing.class_maps": ("ClassMaps", "class_maps"),
+    "capturing.segmentation_maps": ("ClassMaps", "segmentation_maps"),
     "capturing.engine": ("capture",),
     "capturing.feature_index": ("FeatureIndex",),
     "capturing.feature_vectors": ("Features",),
     "capturing.features": ("extract_features",),
-    "capturing.inputs": ("prepare",),
+    "capturing.inputs": ("prepare_input",),
     "capturing.list_layers": ("list_layers",),
     "capturing.stored_activations": ("StoredActivations", "StoredLayer"),
     "capturing.streaming": ("stream",),
@@ -299,14 +299,14 @@ _HOMES = {
     "drawing.grid": ("Grid", "make_grid"),
     "drawing.heatmap": ("Heatmap",),
     "drawing.paper_figure": ("figure",),
-    "explaining.attention.weights": ("Attention", "attention"),
+    "explaining.attention.weights": ("AttentionMaps", "attention"),
     "explaining.attribution.gradients": ("TargetGradient",),
     "explaining.layers.channel_maps": ("ChannelMaps", "RegionSelectivity"),
     "explaining.layers.conv_kernels": ("ConvKernels",),
     "explaining.layers.recomputation": ("LayerCheck", "Verification"),
     "explaining.network_map.followed_pass": ("BlockCall", "ExecutionTrace", "LayerStep"),
     "explaining.image_features": ("LinearProbe", "linear_probe"),
-    "explaining.network_map.mapped_network": ("NetworkMap", "map_network"),
+    "explaining.network_map.mapped_network": ("NetworkMap", "draw_network"),
     "explaining.patching.patch": ("PatchRow", "Patching", "patch"),
     "explaining.pruning.pruned_network": ("prune",),
     "explaining.pruning.compacted_model": ("CompactedModel", "remove_pruned_channels"),
@@ -322,7 +322,7 @@ _HOMES = {
     "hooking.hooks": ("Call",),
     "hooking.observe_and_edit": (
         *("edit_inputs", "edit", "observe"),
-        *("pause_at", "replace_parameters"),
+        *("breakpoint_at", "replace_parameters"),
     ),
     "hooking.summary": ("summary",),
     "images.reading": ("read_image",),
@@ -345,28 +345,40 @@ _HOMES = {
     "synthesis.composing": ("FunctionObjective", "ObjectiveSum"),
     "synthesis.goals": ("Objective",),
     "synthesis.inversion": ("Inversion",),
-    "synthesis.maximizing": ("Synthesis", "maximize"),
-    "synthesis.settings": ("SynthesisMethod",),
+    "synthesis.maximizing": ("MaximizationResult", "maximize_activation"),
+    "synthesis.settings": ("MaximizationConfig",),
     "training.clipping": ("clip_gradients",),
     "training.recording": ("lightning_callback", "record"),
     "training.training_log": ("TrainingFinding", "TrainingLog", "TrainingRow"),
-    "training.watching": ("BadTensor", "BadTensorError", "watch"),
+    "training.watching": ("NonFiniteTensor", "NonFiniteTensorError", "watch"),
     "ui.serving.local_app": ("Explorer",),
     "types": (
         *("Activation", "ActivationKey", "Capture", "Crop", "InputImage", "LayerInfo"),
         *("Model", "ModelInput", "ModelSpec", "Preprocess"),
     ),
     "errors": tuple(
-        name for name in __all__ if name.endswith("Error") and name != "BadTensorError"
+        name for name in __all__ if name.endswith("Error") and name != "NonFiniteTensorError"
     ),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 _OTHER_NAMES = {"extract_features": "features", "read_image": "read"}  # in their own module
 _RENAMED = {  # old name → new one, for one version
     "Address": "ActivationKey",
+    "Attention": "AttentionMaps",
+    "BadTensor": "NonFiniteTensor",
+    "BadTensorError": "NonFiniteTensorError",
+    "ChannelAnswer": "AtlasChannel",
     "Excitation": "TopActivation",
     "Smaller": "CompactedModel",
+    "Synthesis": "MaximizationResult",
+    "SynthesisMethod": "MaximizationConfig",
     "before": "edit_inputs",
+    "class_maps": "segmentation_maps",
+    "map_network": "draw_network",
+    "maximize": "maximize_activation",
+    "pause_at": "breakpoint_at",
+    "prepare": "prepare_input",
+    "read_atlas": "load_atlas",
     "smaller": "remove_pruned_channels",
     "verbose": "summary",
 }

@@ -21,7 +21,7 @@ from hookviz.lenses.dream import run_dream
 from hookviz.lenses.inversion import run_inversion
 from hookviz.synthesis.inversion import SMOOTH, Inversion
 from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import MaximizationConfig
 from hookviz.types import Pixels
 
 
@@ -134,7 +134,7 @@ def dream(
     """
     settings = {"layer": layer, "steps": steps, "rate": rate, "seed": seed}
     subject, chosen = resolve_subject("dream", model, image, settings, options)
-    method = SynthesisMethod(size=None, seed=chosen["seed"], rate=chosen["rate"])
+    method = MaximizationConfig(size=None, seed=chosen["seed"], rate=chosen["rate"])
     optimization = run_dream(subject, chosen["layer"], method, chosen["steps"], _show_nothing)
     history = np.array(optimization.history, np.float64)[:, 0]
     (value,) = optimization.measured()

@@ -47,7 +47,7 @@ def one_layer(name: str, image: Tensor) -> Iterable[Row]:
     truncated = nn.Sequential(*parts).eval()
     extractor = create_feature_extractor(network, [layer])
     captum = LayerActivation(network, network.get_submodule(layer))
-    made = hookviz.prepare(model, image)
+    made = hookviz.prepare_input(model, image)
     with torch.no_grad():
         times = median_times(
             {
@@ -68,7 +68,7 @@ def every_layer(name: str, image: Tensor) -> Iterable[Row]:
     network = model.network
     convs = [layer.name for layer in hookviz.list_layers(model)]
     captum = LayerActivation(network, [network.get_submodule(conv) for conv in convs])
-    made = hookviz.prepare(model, image)
+    made = hookviz.prepare_input(model, image)
     with torch.no_grad():
         contestants: dict[str, Callable[[], object]] = {
             "bare": lambda: network(image),

@@ -49,7 +49,7 @@ def optimization(
     """Begin an optimization of SqueezeNet's channels, without a step yet."""
     model = hookviz.load_model("squeezenet")
     objectives = [hookviz.Objective.of_channel(layer, channel) for channel in channels]
-    return begin(model, objectives, hookviz.SynthesisMethod(size=side, space=space))
+    return begin(model, objectives, hookviz.MaximizationConfig(size=side, space=space))
 
 
 def both_times(work: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:

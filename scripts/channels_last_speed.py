@@ -13,7 +13,7 @@ from unittest.mock import patch
 import torch
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.explaining.attribution import methods
 from hookviz.explaining.attribution.target import AttributionTarget
@@ -36,7 +36,7 @@ def main() -> None:
     print("| network |", " | ".join(_TURNS), "|")
     for name in sys.argv[2:] or NAMES:
         model = hookviz.load_model(name, weights="random")
-        gains = _gains(model, prepare(model, "assets/samples/star.jpg"))
+        gains = _gains(model, prepare_input(model, "assets/samples/star.jpg"))
         print(f"| {name} |", " | ".join(f"{gain:.2f}" for gain in gains), "|", flush=True)
 
 

@@ -84,7 +84,7 @@ def part_filter(
 
 def drawn(model: Model, found: PartFilter) -> Image.Image:
     """Draw what the network saw, the channel's map, and the map over the picture."""
-    seen = np.asarray(Image.fromarray(input_picture(hookviz.prepare(model, cat()))))
+    seen = np.asarray(Image.fromarray(input_picture(hookviz.prepare_input(model, cat()))))
     size = _SIDE, _SIDE
     picture = np.asarray(Image.fromarray(seen).resize(size, Image.Resampling.LANCZOS))
     limit = color_limit(found.values)

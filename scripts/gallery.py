@@ -39,11 +39,11 @@ def sheet(rows: Sequence[Row], side: int = _SIDE) -> Image.Image:
 
 def units(model: Model, space: str, layers: Sequence[str]) -> Image.Image:
     """Picture the same channels of several layers."""
-    method = hookviz.SynthesisMethod(size=_SIDE, space=space)
+    method = hookviz.MaximizationConfig(size=_SIDE, space=space)
     rows = []
     for layer in layers:
         objectives = [hookviz.Objective.of_channel(layer, channel) for channel in CHANNELS]
-        made = hookviz.maximize(model, objectives, steps=_STEPS, method=method)
+        made = hookviz.maximize_activation(model, objectives, steps=_STEPS, method=method)
         names = [f"{layer.removeprefix('features.')}, {channel}" for channel in CHANNELS]
         rows.append(list(zip(made.pictures, names, strict=True)))
     return sheet(rows)
@@ -53,9 +53,9 @@ def classes(model: Model) -> Image.Image:
     """Picture classes, by free waves above and by MACO below."""
     rows = []
     for space in ("Fourier", "MACO"):
-        method = hookviz.SynthesisMethod(size=_SIDE, space=space)
+        method = hookviz.MaximizationConfig(size=_SIDE, space=space)
         objectives = [hookviz.Objective.of_class(model.categories.index(name)) for name in CLASSES]
-        made = hookviz.maximize(model, objectives, steps=_STEPS, method=method)
+        made = hookviz.maximize_activation(model, objectives, steps=_STEPS, method=method)
         rows.append([*zip(made.pictures, CLASSES, strict=True)])
     return sheet(rows)
 
@@ -68,7 +68,7 @@ def inversion(model: Model, photograph: Path) -> Image.Image:
         f"{str(layer).removeprefix('features.')}, {distance:.2g}"
         for layer, distance in zip(result.values["layers"], distances, strict=True)
     ]
-    original = input_picture(hookviz.prepare(model, photograph))
+    original = input_picture(hookviz.prepare_input(model, photograph))
     return sheet([[(original, "the image"), *zip(result.values["pictures"], names, strict=True)]])
 
 

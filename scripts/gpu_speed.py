@@ -166,7 +166,7 @@ def folders(setup: Setup) -> Iterator[Row]:
         _draw(photos, setup.files)
         files = sorted(photos.iterdir())
         started = time.perf_counter()
-        inputs = torch.cat([hookviz.prepare(model, file).tensor for file in files])
+        inputs = torch.cat([hookviz.prepare_input(model, file).tensor for file in files])
         reading = 1000 * (time.perf_counter() - started) / setup.files
         yield Row("reading a JPEG, one process", reading, "itself", 1.0)
         bare = setup.ended(partial(_in_batches, network, inputs))

@@ -27,7 +27,7 @@ def judged(space: str, side: int = 96, steps: int = 100) -> tuple[int, int]:
     optimization = begin(
         model,
         [hookviz.Objective.of_class(target) for target in classes.tolist()],
-        hookviz.SynthesisMethod(size=side, space=space),
+        hookviz.MaximizationConfig(size=side, space=space),
     )
     optimization.run(steps)
     inputs = (optimization.tensor() - mean) / std

@@ -44,7 +44,7 @@ def main() -> None:
             drawn = draw(CATEGORIES[number % len(CATEGORIES)], 70_000_000 + number, 320)
             drawn.save(Path(folder) / f"{number:04}.jpg", quality=90)
         listed = sources(model, folder)
-        table = channel_table(input_trace(model, hookviz.prepare(model, listed[0].image)))
+        table = channel_table(input_trace(model, hookviz.prepare_input(model, listed[0].image)))
         plan = Plan(model, listed, table)
         _tell_bytes(plan)
         _row("this process", plan, engine_of("local"))

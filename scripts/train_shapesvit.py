@@ -51,7 +51,7 @@ SECOND_STEPS, SECOND_RATE = 3000, 6e-4  # of a round that begins with the weight
 DECAY = 0.05
 SMOOTHING = 0.05
 TEMPERATURE = 2.0
-ALIKE, FETCHED = 0.7, 0.4  # as the paper named in `prepare` has them
+ALIKE, FETCHED = 0.7, 0.4  # as the paper named in `prepare_input` has them
 ITS_SIZE = 96  # of pictures that ShapesNet is asked about; it knows little at the pupil's size
 MEMORY = 0.998  # of the weights' moving average, which is what is written
 
@@ -365,7 +365,7 @@ ShapesNet's second stage at that place, and after the last block its third stage
 nothing towards the end, and their views are thrown away. AdamW at {RATE:g} with weight decay
 {DECAY:g}, a ramp up over {WARM_UP:.0%} of the steps, half a cosine down. The weights on file are a
 moving average with a memory of {MEMORY:g}. Places begin as sines and cosines of row and column, and
-heads so that they look at what is near and alike; `prepare` in the script names the papers.
+heads so that they look at what is near and alike; `prepare_input` in the script names the papers.
 ShapesNet is asked about the picture enlarged to {ITS_SIZE} px.
 
 {_rounds(training)}

@@ -281,7 +281,9 @@ class _Trial:
             seen = seen_pixels(lived(self._description), self._images[1], self._dtype)
         with self._only_errors_of_ours("receptive fields"):
             fields = (
-                receptive_fields(model, hookviz.prepare(model, self._images[1])) if seen else {}
+                receptive_fields(model, hookviz.prepare_input(model, self._images[1]))
+                if seen
+                else {}
             )
             for address in seen.keys() & fields.keys():
                 rows, columns = fields[address].cells

@@ -81,18 +81,18 @@ def test_an_atlas_by_its_old_names(path: Path) -> None:
 
 def test_a_method_of_synthesis_by_its_old_names() -> None:
     keyword = (
-        "SynthesisMethod(disturbance=…) is now called robustness=; "
+        "MaximizationConfig(disturbance=…) is now called robustness=; "
         "the old name goes in HookViz 2.0."
     )
     with warns_here(keyword):
-        method = hookviz.SynthesisMethod(64, disturbance=NONE)  # type: ignore[call-arg]
-    assert method == hookviz.SynthesisMethod(64, robustness=NONE)
+        method = hookviz.MaximizationConfig(64, disturbance=NONE)  # type: ignore[call-arg]
+    assert method == hookviz.MaximizationConfig(64, robustness=NONE)
     with warns_here(
-        "SynthesisMethod.disturbance is now called robustness; the old name goes in HookViz 2.0."
+        "MaximizationConfig.disturbance is now called robustness; the old name goes in HookViz 2.0."
     ):
         assert method.disturbance == NONE
     assert replace(method, robustness=SLIGHT).robustness == SLIGHT
-    assert hash(method) == hash(hookviz.SynthesisMethod(64, robustness=NONE))
+    assert hash(method) == hash(hookviz.MaximizationConfig(64, robustness=NONE))
 
 
 def test_new_names_warn_of_nothing_and_both_at_once_are_refused() -> None:

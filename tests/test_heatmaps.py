@@ -21,7 +21,7 @@ def shapes() -> hookviz.Model:
 
 
 def test_grad_cam_is_captums(shapes: hookviz.Model) -> None:
-    given = hookviz.prepare(shapes, STAR)
+    given = hookviz.prepare_input(shapes, STAR)
     layer = dict(named_modules(shapes.network))[LAYER]
     theirs = captum.attr.LayerGradCam(shapes.network, layer)
     expected = theirs.attribute(given.tensor.clone(), target=3)[0, 0].detach().numpy()
@@ -32,7 +32,7 @@ def test_grad_cam_is_captums(shapes: hookviz.Model) -> None:
 
 
 def test_pixels_are_captums(shapes: hookviz.Model) -> None:
-    given = hookviz.prepare(shapes, STAR)
+    given = hookviz.prepare_input(shapes, STAR)
     image = given.tensor.clone().requires_grad_()
     theirs = captum.attr.Saliency(shapes.network).attribute(image, target=3, abs=False)
     found = hookviz.saliency(shapes, given, target="star")

@@ -52,7 +52,9 @@ def looks(model: hookviz.Model, image: Tensor) -> Iterator[Look]:
         yield Look("capture of a tensor", captured, given, {})
     yield Look("batch", lambda given: hookviz.capture(model, [given, given]), image, {})
     yield Look("list_layers", lambda _given: hookviz.list_layers(model), image, {})
-    yield Look("class_maps", lambda given: hookviz.class_maps(model, given), image, {})
+    yield Look(
+        "segmentation_maps", lambda given: hookviz.segmentation_maps(model, given), image, {}
+    )
     for lens in hookviz.list_lenses():
         yield from looks_through(lens, model, image, ["haed", *names[-1:]])
 

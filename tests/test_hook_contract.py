@@ -120,7 +120,7 @@ def decorated(make: Callable[[nn.Module], Any]) -> Callable[[nn.Module], None]:
 
 
 OWN: dict[str, list[Callable[[nn.Module], Any]]] = {
-    "pause_at": [block(lambda net: hookviz.pause_at(net, None, theirs))],
+    "breakpoint_at": [block(lambda net: hookviz.breakpoint_at(net, None, theirs))],
     "observe": [
         block(lambda net: hookviz.observe(net, None, theirs)),
         block(lambda net: hookviz.observe(net, None, theirs, always_call=True)),
@@ -187,15 +187,17 @@ def attention(model: hookviz.Model) -> None:
 def class_maps(model: hookviz.Model) -> None:
     """It classifies, which is told after a pass that is watched as any other."""
     try:
-        hookviz.class_maps(model, random_input(0, 8))
+        hookviz.segmentation_maps(model, random_input(0, 8))
     except hookviz.ModelError as error:
         if "no scores of classes at each pixel" not in str(error):
             raise
 
 
-def of_two_layers(model: hookviz.Model) -> hookviz.Synthesis:
+def of_two_layers(model: hookviz.Model) -> hookviz.MaximizationResult:
     goal = hookviz.Objective.of_channel("first", 1) - hookviz.Objective.of_channel("second", 2)
-    return hookviz.maximize(model, goal, steps=2, method=hookviz.SynthesisMethod(size=None))
+    return hookviz.maximize_activation(
+        model, goal, steps=2, method=hookviz.MaximizationConfig(size=None)
+    )
 
 
 def save_script(model: hookviz.Model) -> None:
@@ -211,7 +213,7 @@ def save_page(model: hookviz.Model) -> None:
 
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "attention": [attention],
-    "class_maps": [class_maps],
+    "segmentation_maps": [class_maps],
     "capture": [
         lambda model: hookviz.capture(model, random_input(0, 8), inputs=True),
         lambda model: hookviz.capture(model, random_input(0, 8), "relu", logits=False),
@@ -255,14 +257,17 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
         lambda model: hookviz.run_lens("grad-cam", model, random_input(0, 8)),
     ],
     "make_atlas": [make_atlas],
-    "maximize": [
-        lambda model: hookviz.maximize(
-            model, hookviz.Objective.of_class(1), steps=2, method=hookviz.SynthesisMethod(size=None)
+    "maximize_activation": [
+        lambda model: hookviz.maximize_activation(
+            model,
+            hookviz.Objective.of_class(1),
+            steps=2,
+            method=hookviz.MaximizationConfig(size=None),
         ),
         of_two_layers,
     ],
     "save_script": [save_script],
-    "map_network": [lambda model: hookviz.map_network(model, random_input(0, 8))],
+    "draw_network": [lambda model: hookviz.draw_network(model, random_input(0, 8))],
     "save_page": [save_page],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
@@ -285,8 +290,8 @@ TRY_AGAIN: dict[str, list[Callable[[hookviz.Model], Any]]] = {
 
 RUN_NO_NETWORK = {
     *("compare", "edited", "explore", "figure", "list_lenses", "list_models", "load_model"),
-    *("make_grid", "prepare"),
-    *("read_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
+    *("make_grid", "prepare_input"),
+    *("load_atlas", "read_image", "save_atlas_pages", "save_weights", "wrap"),
     "lightning_callback",  # whose trainer records, as `record` does
     "linear_probe",  # which has its features from extract_features, and runs nothing itself
     "remove_pruned_channels",  # held to the same in explaining/pruning/test_compacted_model.py

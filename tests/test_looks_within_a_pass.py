@@ -52,7 +52,7 @@ def test_a_network_may_look_at_itself_within_a_pass() -> None:
     assert asking.count == 0
 
 
-@pytest.mark.parametrize("look", [hookviz.observe, hookviz.pause_at])
+@pytest.mark.parametrize("look", [hookviz.observe, hookviz.breakpoint_at])
 def test_a_hook_may_look_at_its_network(look: Any) -> None:
     network = seeded(Tiny).eval()
     seen: list[list[str]] = []

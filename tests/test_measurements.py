@@ -26,7 +26,7 @@ def shapes() -> hookviz.Model:
 
 
 def test_channels_are_ablated_as_a_plain_hook_does_it(shapes: hookviz.Model) -> None:
-    given = hookviz.prepare(shapes, STAR)
+    given = hookviz.prepare_input(shapes, STAR)
     effects = hookviz.ablate_channels(shapes, STAR, layer=LAYER, target="star")
     assert effects.layer == LAYER
     layer = shapes.network.get_submodule(LAYER)
@@ -82,7 +82,7 @@ def test_health_counts_what_is_broken(shapes: hookviz.Model) -> None:
 
 
 def test_gradients_are_those_of_a_plain_training_step(shapes: hookviz.Model) -> None:
-    given = hookviz.prepare(shapes, STAR)
+    given = hookviz.prepare_input(shapes, STAR)
     gradients = hookviz.gradient_flow(shapes, STAR, target="circle")
     weight = shapes.network.get_parameter(f"{LAYER}.weight")
     was, weight.requires_grad = weight.requires_grad, True
@@ -123,13 +123,13 @@ TYPED_FUNCTIONS = {
     "integrated-gradients": ("integrated_gradients",),
     "inversion": ("invert",),
     "kernels": ("conv_kernels",),
-    "maximize": ("maximize",),
+    "maximize": ("maximize_activation",),
     "occlusion": ("occlusion",),
     "patching": ("patch",),
     "prune-weights": ("prune", "remove_pruned_channels"),
     "responds-here": ("region_selectivity",),
     "saliency": ("saliency",),
-    "segmentation": ("class_maps",),
+    "segmentation": ("segmentation_maps",),
     "summary": ("list_layers",),
     "toaster": ("smallest_change",),
     "trace": ("trace_execution",),

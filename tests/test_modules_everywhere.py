@@ -39,7 +39,7 @@ class Callee(NamedTuple):
 
 
 IMAGE = random_input(1)
-SHORT = hookviz.SynthesisMethod(size=32)
+SHORT = hookviz.MaximizationConfig(size=32)
 CHANNEL, CLASS = hookviz.Objective.of_channel("conv2", 1), hookviz.Objective.of_class(2)
 
 
@@ -107,7 +107,7 @@ def begun(network: Any, _folder: Path) -> object:
 
 def paused(network: Any, _folder: Path) -> object:
     layers = []
-    with hookviz.pause_at(network, "conv2", lambda call: layers.append(call.layer)):
+    with hookviz.breakpoint_at(network, "conv2", lambda call: layers.append(call.layer)):
         called(network)
     return layers
 
@@ -172,7 +172,7 @@ CALLS: dict[str, Callee] = {
     "edit": Callee(edited),
     "observe": Callee(seen),
     "on_gradients": Callee(with_gradients),
-    "pause_at": Callee(paused),
+    "breakpoint_at": Callee(paused),
     "record": Callee(recorded),
     "replace_parameters": Callee(replaced),
     "summary": Callee(lambda net, _: hookviz.summary(net, IMAGE, file=io.StringIO()).detach()),
@@ -181,7 +181,9 @@ CALLS: dict[str, Callee] = {
     "attention": Callee(lambda net, _: hookviz.attention(net, IMAGE), vit),
     "capture": Callee(lambda net, _: hookviz.capture(net, IMAGE)),
     "stream": Callee(lambda net, _: list(hookviz.stream(net, {"a": IMAGE}))),
-    "class_maps": Callee(lambda net, _: hookviz.class_maps(net, IMAGE).probabilities, segmenting),
+    "segmentation_maps": Callee(
+        lambda net, _: hookviz.segmentation_maps(net, IMAGE).probabilities, segmenting
+    ),
     "explore": Callee(explored),
     "extract_features": Callee(lambda net, at: hookviz.extract_features(net, files(at)).vectors),
     "linear_probe": Callee(
@@ -189,11 +191,11 @@ CALLS: dict[str, Callee] = {
     ),
     "list_layers": Callee(lambda net, _: hookviz.list_layers(net, input_shape=(3, 16, 16))),
     "make_atlas": Callee(lambda net, at: atlas_of(net, at).first_patches("conv2")),
-    "map_network": Callee(lambda net, _: hookviz.map_network(net, IMAGE).layers),
-    "maximize": Callee(
-        lambda net, _: hookviz.maximize(net, CHANNEL, steps=2, method=SHORT).pictures
+    "draw_network": Callee(lambda net, _: hookviz.draw_network(net, IMAGE).layers),
+    "maximize_activation": Callee(
+        lambda net, _: hookviz.maximize_activation(net, CHANNEL, steps=2, method=SHORT).pictures
     ),
-    "prepare": Callee(lambda net, _: hookviz.prepare(net, picture()).tensor),
+    "prepare_input": Callee(lambda net, _: hookviz.prepare_input(net, picture()).tensor),
     "prune": Callee(lambda net, _: hookviz.capture(hookviz.prune(net, 0.5), IMAGE)["conv2"].values),
     "grad_cam": Callee(lambda net, _: hookviz.grad_cam(net, IMAGE, layer="conv2").values),
     "stream_lens": Callee(looked_at),

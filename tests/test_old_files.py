@@ -19,7 +19,7 @@ of_each_version = pytest.mark.parametrize("folder", OLD, ids=lambda folder: fold
 
 @of_each_version
 def test_files_of_each_version_are_read(folder: Path) -> None:
-    atlas = hookviz.read_atlas(folder / "kept.atlas")
+    atlas = hookviz.load_atlas(folder / "kept.atlas")
     (layer,) = atlas.layers
     strongest = atlas.top_activations(layer, 0)
     assert [each.value for each in strongest] == sorted(

@@ -159,7 +159,7 @@ def test_what_is_no_goal_is_refused_with_one_that_is(goal: Any, tiny: hookviz.Mo
     with pytest.raises(
         hookviz.SettingError, match=r"is no Objective .* hookviz\.Objective\.of_class"
     ):
-        hookviz.maximize(tiny, goal, steps=1)
+        hookviz.maximize_activation(tiny, goal, steps=1)
 
 
 def test_one_channel_is_a_number_and_an_image_by_two_paths_counts_twice(

@@ -97,7 +97,7 @@ class LayerStatistics:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelAnswer:
+class AtlasChannel:
     """Channel that answers to a class or an image.
 
     Attributes:
@@ -122,7 +122,7 @@ class ChannelAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """Max-activating examples of each channel of a model, read by `read_atlas`.
+    """Max-activating examples of each channel of a model, read by `load_atlas`.
 
     These are dataset examples, the images to which each channel answers most, and not the
     activation atlas of Carter et al. (2019), which lays out visualised averages of activations.
@@ -206,7 +206,7 @@ class Atlas:
             widths=np.ldexp(1.0, numbers["exponent"][rows].astype(np.int32)),
         )
 
-    def channels_of_class(self, name: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
+    def channels_of_class(self, name: str, count: int = 20) -> tuple[AtlasChannel, ...]:
         """Return the channels that answer most to a class.
 
         Those with the largest share of its images among their strongest come first, of equal shares
@@ -235,7 +235,7 @@ class Atlas:
             for row in rows
         )
 
-    def channels_of_image(self, image: str, count: int = 20) -> tuple[ChannelAnswer, ...]:
+    def channels_of_image(self, image: str, count: int = 20) -> tuple[AtlasChannel, ...]:
         """Return the channels with an image among their strongest, best rank of it first.
 
         Of equal ranks, those come first for which it stands out most: by how far its value is above
@@ -364,10 +364,10 @@ class Atlas:
             patch=patch,
         )
 
-    def _answer(self, row: int, rank: int, share: float, contrast: float) -> ChannelAnswer:
+    def _answer(self, row: int, rank: int, share: float, contrast: float) -> AtlasChannel:
         layer = next(name for name, first in reversed(self._first_rows.items()) if first <= row)
         value = float(self._numbers["value"][row, rank])
-        return ChannelAnswer(layer, row - self._first_rows[layer], rank, share, value, contrast)
+        return AtlasChannel(layer, row - self._first_rows[layer], rank, share, value, contrast)
 
     def _read_patches(self, numbers: Sequence[int]) -> tuple[Pixels | None, ...]:
         """Read the patches of these numbers; None for -1."""

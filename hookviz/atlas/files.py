@@ -53,7 +53,7 @@ class _DamagedError(Exception):
     """Says what is wrong with the content of an atlas."""
 
 
-def read_atlas(path: str | os.PathLike[str]) -> Atlas:
+def load_atlas(path: str | os.PathLike[str]) -> Atlas:
     """Read the atlas in a folder that `make_atlas` or ``hookviz atlas`` made.
 
     Nothing in it is executed, and no image that it names is opened.
@@ -65,7 +65,7 @@ def read_atlas(path: str | os.PathLike[str]) -> Atlas:
         HookVizError: there is no such folder, it is no atlas or one of a newer HookViz, or it is
             not finished, truncated or damaged.
 
-    >>> atlas = hookviz.read_atlas("assets/atlases/shapesnet.atlas")
+    >>> atlas = hookviz.load_atlas("assets/atlases/shapesnet.atlas")
     >>> best = atlas.top_activations("stage3.second.conv", 40)[0]
     >>> best.image.category, best.cell, best.patch.shape  # (h, w, 3)
     ('ring', (5, 5), (32, 32, 3))
@@ -327,7 +327,7 @@ def _read(listed: str) -> tuple[Atlas, ...]:
     atlases = []
     for path in (*paths, *sorted(FOLDER.glob("*.atlas"))):
         try:
-            atlases.append(read_atlas(path))
+            atlases.append(load_atlas(path))
         except HookVizError as error:
             _log.warning("An atlas is left out: %s", error)
     return tuple(atlases)

@@ -9,7 +9,7 @@ from pathlib import Path
 from torch import nn
 
 from hookviz.atlas.atlas import Atlas
-from hookviz.atlas.files import ABOUT, NUMBERS, atlas_files, read_atlas
+from hookviz.atlas.files import ABOUT, NUMBERS, atlas_files, load_atlas
 from hookviz.atlas.part_folder import LEFTOVERS, PATCHES, PartFolder, PatchFile
 from hookviz.atlas.patches import cut_images, winners
 from hookviz.atlas.plan import (
@@ -100,8 +100,8 @@ def make_atlas(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        images: a folder, a pattern, or several of what `prepare` takes, such as a dataset or a
-            loader, whose images are kept in memory; by names in a mapping. In a folder of folders
+        images: a folder, a pattern, or several of what `prepare_input` takes, such as a dataset or
+            a loader, whose images are kept in memory; by names in a mapping. In a folder of folders
             these are classes.
         path: a folder that is made, ``NAME.atlas``.
         layers: a layer's name, several, or None for those that the page lists first, as
@@ -155,7 +155,7 @@ def make_atlas(
         if overwrite and target.exists():
             _remove(target)
         part.finish()
-    return read_atlas(target)
+    return load_atlas(target)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -195,7 +195,7 @@ def _channel_table(
 
 
 def _existing_atlas(target: Path, plan: Plan) -> Atlas:
-    atlas = read_atlas(target)
+    atlas = load_atlas(target)
     what = differences(atlas.described(), plan.described())
     if what:
         raise HookVizError(

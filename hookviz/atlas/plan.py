@@ -32,7 +32,7 @@ class Source:
 
     Attributes:
         name: its path from the folder that was given, with ``/``, or what it is called.
-        image: anything that `prepare` takes.
+        image: anything that `prepare_input` takes.
         category: the folder that it lies in, within the folder that was given; empty without one.
     """
 

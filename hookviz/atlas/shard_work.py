@@ -332,7 +332,7 @@ class TallyShard:
     Attributes:
         indices: of the images among all.
         names: what they are called.
-        images: what `prepare` takes.
+        images: what `prepare_input` takes.
         classes: of each image; -1 for none.
         floor: for each channel a value that later images have to exceed, where one is known. It
             saves looking for cells that the merged tally would drop; the sum of all tallies is the

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from hookviz.capturing.batch import AT_ONCE, CaptureBatch, capture_images
 from hookviz.capturing.batch_images import images_of, is_batch
 from hookviz.capturing.cache import ByteCache
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.recorded_pass import (
     Recording,
@@ -125,9 +125,10 @@ def capture(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        image: anything that `prepare` takes; or several: a list of it, a folder, a float tensor or
-            array of ``(N, C, H, W)``, pictures of ``(N, H, W, 3)``, a dataset or a `DataLoader`,
-            whose items may be ``(x, y)``, or what a Hugging Face processor makes of several.
+        image: anything that `prepare_input` takes; or several: a list of it, a folder, a float
+            tensor or array of ``(N, C, H, W)``, pictures of ``(N, H, W, 3)``, a dataset or a
+            `DataLoader`, whose items may be ``(x, y)``, or what a Hugging Face processor makes of
+            several.
         layers: by name, pattern (``"layer3.*.conv?"``), compiled expression, type
             (`torch.nn.Conv2d`), module or predicate of name and module, as `observe` takes them, or
             several of those; or None for every conv layer. A name may be that of a function that
@@ -250,7 +251,7 @@ def _prepared(
     model: Model, image: Any, *, size: int | None, whole: bool, detach: bool
 ) -> ModelInput:
     """Return the input, with the graph of an image that has one where that is kept."""
-    model_input = prepare(model, image, size=size, whole=whole)
+    model_input = prepare_input(model, image, size=size, whole=whole)
     if detach or not isinstance(image, Tensor) or not image.requires_grad:
         return model_input
     return replace(model_input, tensor=image.to(model_input.tensor).view_as(model_input.tensor))

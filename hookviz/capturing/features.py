@@ -219,7 +219,7 @@ def _layers_for(
         return tuple(asked)
     for image in images.values():
         try:
-            model_input = inputs.prepare(model, image, size=size, whole=whole)
+            model_input = inputs.prepare_input(model, image, size=size, whole=whole)
             shape = tuple(model_input.tensor.shape[1:])
             if not asked:
                 return (_usual_layer(model, shape),)
@@ -357,7 +357,7 @@ class VectorWork:
         )
 
     def _vectors(self, image: Any, reporter: ProgressReporter) -> tuple[NDArray[np.float32], ...]:
-        model_input = inputs.prepare(self.model, image, size=self.size, whole=self.whole)
+        model_input = inputs.prepare_input(self.model, image, size=self.size, whole=self.whole)
         shape = model_input.tensor.shape
         layers = self.layers or (_usual_layer(self.model, tuple(shape[1:])),)
         captured = capturing.capture(

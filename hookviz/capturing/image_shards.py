@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from torch import Tensor
 
-from hookviz.capturing.inputs import open_source, prepare
+from hookviz.capturing.inputs import open_source, prepare_input
 from hookviz.engines.engine import Needs, ReportImages
 from hookviz.errors import HookVizError, ImageError
 from hookviz.hooking.device import device_and_dtype
@@ -31,7 +31,7 @@ class ImageShard:
 
     Attributes:
         names: what they are called.
-        images: what `prepare` takes.
+        images: what `prepare_input` takes.
     """
 
     names: tuple[str, ...]
@@ -153,9 +153,13 @@ def read_input(
     """
     picture = read_pixels(model, image)
     if not isinstance(picture, InputImage):
-        model_input = prepare(model, picture)
+        model_input = prepare_input(model, picture)
         return None, model_input, bytes.fromhex(model_input.digest)
-    return picture, prepare(model, picture, size=size, whole=whole), bytes.fromhex(picture.digest)
+    return (
+        picture,
+        prepare_input(model, picture, size=size, whole=whole),
+        bytes.fromhex(picture.digest),
+    )
 
 
 def read_pixels(model: Model, image: object) -> InputImage | Tensor | ModelInput:

@@ -30,7 +30,7 @@ _found: MutableMapping[nn.Module, Guess | None] = ByNetwork()
 
 
 @with_numbers
-def prepare(
+def prepare_input(
     model: Model | nn.Module, image: Any, *, size: int | None = None, whole: bool = False
 ) -> ModelInput:
     """Return the input that `capture` gives the network for `image`.
@@ -53,7 +53,7 @@ def prepare(
         ModelError: the model's own `preprocess` or `read` failed on it.
 
     >>> model = hookviz.load_model("shapesnet")
-    >>> model_input = hookviz.prepare(model, "assets/samples/cat.jpg")
+    >>> model_input = hookviz.prepare_input(model, "assets/samples/cat.jpg")
     >>> model_input.tensor.shape  # (1, C, H, W)
     torch.Size([1, 3, 128, 128])
     >>> model_input.picture.shape  # (H, W, 3)

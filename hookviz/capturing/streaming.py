@@ -21,7 +21,7 @@ from hookviz.capturing.batch_images import Images, image_count, name_images
 from hookviz.capturing.engine import capture
 from hookviz.capturing.feature_vectors import POOLS, vector
 from hookviz.capturing.image_shards import ImageShard, image_shards, needs_of
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.storage import Storage
 from hookviz.capturing.stored_activations import ShardWriter, StoredActivations
 from hookviz.deprecated import warn_renamed
@@ -244,7 +244,7 @@ class CaptureWork:
         return list(outcomes.items())
 
     def _input(self, image: Any) -> ModelInput:
-        return prepare(self.model, image, size=self.size, whole=self.whole)
+        return prepare_input(self.model, image, size=self.size, whole=self.whole)
 
     def _together(self, inputs: list[ModelInput]) -> Iterator[Capture]:
         """Capture all in one pass; nothing where it has no part for each, or one can't go."""

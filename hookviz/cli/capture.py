@@ -11,7 +11,7 @@ import numpy as np
 
 from hookviz.capturing import engine as capturing
 from hookviz.capturing import export
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.streaming import stream
 from hookviz.cli.options import (
     Row,
@@ -163,7 +163,7 @@ def _record_together(
     inputs: dict[str, ModelInput] = {}
 
     def read(picture: ImageFile) -> Row:
-        inputs[str(picture)] = prepare(model, picture, size=size, whole=whole)
+        inputs[str(picture)] = prepare_input(model, picture, size=size, whole=whole)
         return {}
 
     failed = [row for row in each(pictures, read) if "error" in row]

@@ -8,7 +8,7 @@ import click
 import numpy as np
 
 from hookviz.capturing.batch_images import is_batch
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.cli.options import input_options, load, model_options
 from hookviz.cli.terminal import MISTAKE, echo_json, print_error, progress_bar
 from hookviz.codegen.facts import lens_facts_of
@@ -159,7 +159,7 @@ def _script(
     result: LensResult, model: Model, image: ImageFile, *, size: int | None, whole: bool
 ) -> str:
     """Write what the lens did as a script without HookViz."""
-    model_input = prepare(model, image, size=size, whole=whole)
+    model_input = prepare_input(model, image, size=size, whole=whole)
     facts = lens_facts_of(
         model,
         image.name,

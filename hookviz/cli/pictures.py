@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hookviz.atlas.files import read_atlas
+from hookviz.atlas.files import load_atlas
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.options import (
@@ -28,7 +28,7 @@ from hookviz.drawing.grid import make_grid
 from hookviz.drawing.scales import SCALES
 from hookviz.drawing.statistics import SORTS
 from hookviz.errors import ModelError, SettingError
-from hookviz.explaining.network_map.mapped_network import map_network
+from hookviz.explaining.network_map.mapped_network import draw_network
 from hookviz.images.files import ImageFile, expand
 from hookviz.images.reading import read
 from hookviz.paths import write_file
@@ -156,7 +156,7 @@ def map(  # noqa: A001 - the command's name
     file = file_ending_in(out, tuple(f".{each}" for each in FORMATS))
     loaded = load(model, **loading)
     with progress_bar(file.name) as progress:
-        drawn = map_network(loaded, image, depth=depth, size=size, whole=whole, progress=progress)
+        drawn = draw_network(loaded, image, depth=depth, size=size, whole=whole, progress=progress)
     write_file(file, drawn.figure_bytes(file.suffix[1:].casefold(), dpi), SettingError)
     _echo_saved(file, loaded, list(drawn.layers), "part", as_json=as_json)
 
@@ -211,7 +211,7 @@ def page(
     ?layer=NAME&channel=NUMBER&embed=1 behind its name.
     """
     file = file_ending_in(out, (".html", ".htm"))
-    pixels, of_atlas = read(image), None if atlas is None else read_atlas(atlas)
+    pixels, of_atlas = read(image), None if atlas is None else load_atlas(atlas)
     loaded = load(model, **loading)
     seen = capture(loaded, pixels, layer_names(loaded, layers), size=size, whole=whole)
     with progress_bar(file.name) as progress:

@@ -399,10 +399,10 @@ def _checked_atlas(atlas: str) -> str:
     Raises:
         HookVizError: it is none; else the page would leave it out without a word.
     """
-    from hookviz.atlas.files import read_atlas  # noqa: PLC0415 - needs torch, few have an atlas
+    from hookviz.atlas.files import load_atlas  # noqa: PLC0415 - needs torch, few have an atlas
 
     path = path_of(atlas).absolute()
-    read_atlas(path)
+    load_atlas(path)
     return str(path)
 
 

@@ -1,6 +1,6 @@
 """Write pictures of any goal as a script: units, sums over several layers, functions of one's own.
 
->>> made = hookviz.maximize(model, goal)  # doctest: +SKIP
+>>> made = hookviz.maximize_activation(model, goal)  # doctest: +SKIP
 >>> code = goal_script(made)  # doctest: +SKIP
 """
 
@@ -21,7 +21,7 @@ from hookviz.language.saying import joined, say
 from hookviz.paths import path_ending_in, write_file
 from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum, counted
 from hookviz.synthesis.goals import spread, weighted_sum
-from hookviz.synthesis.maximizing import AnyObjective, Synthesis
+from hookviz.synthesis.maximizing import AnyObjective, MaximizationResult
 from hookviz.synthesis.optimizing import diversity_penalty, total_variation
 from hookviz.synthesis.settings import NONE, moved
 
@@ -31,7 +31,7 @@ _RATES = {"Fourier": 0.05, "MACO": 0.1}
 
 
 @with_numbers
-def save_script(made: Synthesis, path: str | PathLike[str]) -> Path:
+def save_script(made: MaximizationResult, path: str | PathLike[str]) -> Path:
     """Save how pictures were made as a script in plain PyTorch, and return its path.
 
     Run where its weights are, it makes the same pictures from the same seeds without HookViz,
@@ -39,7 +39,7 @@ def save_script(made: Synthesis, path: str | PathLike[str]) -> Path:
     which grows with the steps. Goals of one's own stand in it as they were written.
 
     Args:
-        made: from `maximize`, of units, sums of goals or functions.
+        made: from `maximize_activation`, of units, sums of goals or functions.
         path: ends in ``.py``.
 
     Raises:
@@ -51,7 +51,8 @@ def save_script(made: Synthesis, path: str | PathLike[str]) -> Path:
     >>> model = hookviz.load_model("shapesnet")
     >>> goal = hookviz.Objective.of_channel("stage3.second.conv", 5)
     >>> goal -= 0.5 * hookviz.Objective.of_channel("stem.first.conv", 3)
-    >>> made = hookviz.maximize(model, goal, steps=2, method=hookviz.SynthesisMethod(size=64))
+    >>> config = hookviz.MaximizationConfig(size=64)
+    >>> made = hookviz.maximize_activation(model, goal, steps=2, method=config)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = hookviz.save_script(made, f"{folder}/goal.py")
     ...     "import hookviz" in path.read_text("utf-8")
@@ -62,7 +63,7 @@ def save_script(made: Synthesis, path: str | PathLike[str]) -> Path:
     return file
 
 
-def goal_script(made: Synthesis) -> str:
+def goal_script(made: MaximizationResult) -> str:
     """Return the script of `save_script`.
 
     Raises:
@@ -121,7 +122,7 @@ def goal_script(made: Synthesis) -> str:
     return assemble(head, facts, (in_order(*lines),))
 
 
-def _facts(made: Synthesis) -> LensFacts:
+def _facts(made: MaximizationResult) -> LensFacts:
     shape = (made.model_shape[0], *made.pictures[0].shape[:2])
     chosen = {"layer": next((layer for layer in made.objectives[0].layers if layer), None)}
     result = _Result("maximize", chosen, {"pictures": made.pictures})
@@ -136,7 +137,7 @@ class _Result(NamedTuple):
     values: Mapping[str, Any]
 
 
-def _layers(made: Synthesis, facts: LensFacts) -> str:
+def _layers(made: MaximizationResult, facts: LensFacts) -> str:
     """Write what each layer put out as maps, a line each."""
     shapes = {info.name: info.output_shape for info in layer_trace(made.model, facts.shape).every}
     lines = []

@@ -202,7 +202,7 @@ def _decoded(a: Side, b: Side, image: Any) -> Any:
 
 
 def _prepared(side: Side, image: Any) -> ModelInput:
-    return inputs.prepare(side.model, image, size=side.size, whole=side.whole)
+    return inputs.prepare_input(side.model, image, size=side.size, whole=side.whole)
 
 
 def _means_of(side: Side, image: Any, progress: Progress) -> Means:

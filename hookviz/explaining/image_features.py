@@ -21,7 +21,7 @@ from hookviz.capturing.batch_images import Images, labelled_images, named
 from hookviz.capturing.feature_index import FeatureIndex, ranked
 from hookviz.capturing.feature_vectors import check_finite
 from hookviz.capturing.features import features
-from hookviz.capturing.inputs import open_source, prepare
+from hookviz.capturing.inputs import open_source, prepare_input
 from hookviz.deprecated import renamed_keyword
 from hookviz.drawing.panels import Panel, PicturesPanel, TextPanel
 from hookviz.drawing.pictures import thumbnail
@@ -277,7 +277,7 @@ def _digests(
         reporter.within(index / len(images))
         try:
             source = open_source(model, image)
-            source = prepare(model, source) if isinstance(source, Tensor) else source
+            source = prepare_input(model, source) if isinstance(source, Tensor) else source
             digests[name] = source.digest
         except HookVizError as error:
             failed[name] = str(error)

@@ -13,7 +13,7 @@ from hookviz.drawing.channel_page import channel_csv, channel_page, numbers
 from hookviz.drawing.grid import Grid
 from hookviz.drawing.statistics import histogram, strongest_cells
 from hookviz.errors import one_of
-from hookviz.explaining.network_map.mapped_network import map_network
+from hookviz.explaining.network_map.mapped_network import draw_network
 from hookviz.explorer.encoding import channel_map
 from hookviz.explorer.glossary import WORDS
 from hookviz.explorer.question import Answer, NotThereError, Report, asked_number
@@ -140,7 +140,7 @@ def answer_file(subject: Subject, view: View, facts: Mapping[str, Any], _report:
         name = f"{model.name}-map"
         with subject.take_turn(model.title, "file", "") as run:
             progress = between_layers(run, model)
-            data = map_network(model, subject.model_input, progress=progress).figure_bytes(ending)
+            data = draw_network(model, subject.model_input, progress=progress).figure_bytes(ending)
     else:
         rendered = render(subject, view)
         maps, title = rendered.maps.numpy(), rendered.grid.title

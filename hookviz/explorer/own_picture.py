@@ -19,7 +19,7 @@ from hookviz.language.saying import say
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.maximizing import STEPS, begin
 from hookviz.synthesis.optimizing import ROUNDED, Optimization, run_resumed
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import MaximizationConfig
 from hookviz.types import Pixels
 from hookviz.wording import number
 
@@ -132,7 +132,7 @@ def _pictures_of(
 def _optimise(pictures: _PictureCache, steps: int, report: Report) -> _Picture:
     """Optimise the picture in a job slot, from the cached state."""
     subject, due = pictures.subject, 0.0
-    method = SynthesisMethod(seed=pictures.seed)
+    method = MaximizationConfig(seed=pictures.seed)
     turn = subject.take_turn(say("The channel's picture"), "own-picture", pictures.layer)
     with turn as run:
         objective = Objective.of_channel(pictures.layer, pictures.channel)

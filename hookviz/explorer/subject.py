@@ -16,7 +16,7 @@ from torch import Tensor
 
 from hookviz.atlas.atlas import Atlas
 from hookviz.capturing.cache import Budget, ByteCache
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.errors import HookVizError, UnknownModelError
@@ -251,21 +251,21 @@ def make_subject(
 
     Args:
         model: the network.
-        image: anything that `prepare` takes. A tensor or a `ModelInput` is its own image.
+        image: anything that `prepare_input` takes. A tensor or a `ModelInput` is its own image.
         size: side of the input in pixels, in place of the model's own.
         whole: take in the whole image instead of its centre crop.
         cache: keeps computed values; a new one by default.
 
     Raises:
-        ImageError: as `prepare`.
+        ImageError: as `prepare_input`.
     """
     if isinstance(image, Tensor | ModelInput):
-        model_input = prepare(model, image, size=size, whole=whole)
+        model_input = prepare_input(model, image, size=size, whole=whole)
         title = say("input of {shape}", shape=times(model_input.tensor.shape[1:]))
         model_input, picture = _with_own_picture(model_input, title)
     else:
         picture = read(image)
-        model_input = prepare(model, picture, size=size, whole=whole)
+        model_input = prepare_input(model, picture, size=size, whole=whole)
     return Subject(
         model=model,
         model_input=model_input,

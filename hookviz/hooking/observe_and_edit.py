@@ -182,7 +182,7 @@ def edit_inputs(
 
 
 @contextmanager
-def pause_at(
+def breakpoint_at(
     network: nn.Module | Model,
     layers: Layers,
     look: Callable[[Call], object] | None = None,
@@ -209,12 +209,12 @@ def pause_at(
         ModelError: `network` is no module, or a TorchScript program.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
-    >>> with hookviz.pause_at(network, "0", look=lambda call: print(call.output.shape)):
+    >>> with hookviz.breakpoint_at(network, "0", look=lambda call: print(call.output.shape)):
     ...     _ = network(torch.ones(1, 3, 8, 8))  # (N, C, H, W)
     torch.Size([1, 4, 6, 6])
     """
     with (
-        chosen_layers("pause_at", network, layers, exclude) as (module, chosen),
+        chosen_layers("breakpoint_at", network, layers, exclude) as (module, chosen),
         hooks.observe(module, chosen, look or _open_debugger),
     ):
         yield

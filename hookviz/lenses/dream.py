@@ -18,7 +18,7 @@ from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, s
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.optimizing import Optimization, run_resumed
 from hookviz.synthesis.picture_space import InputRange, picture_shape, spectrum_of, to_plain
-from hookviz.synthesis.settings import SynthesisMethod, moved
+from hookviz.synthesis.settings import MaximizationConfig, moved
 from hookviz.wording import number
 
 
@@ -37,7 +37,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
     def show(now: Optimization) -> None:
         subject.partial(_output(subject, layer, now, now.values[0]))
 
-    method = SynthesisMethod(size=None, seed=seed, rate=rate)
+    method = MaximizationConfig(size=None, seed=seed, rate=rate)
     optimization = run_dream(subject, layer, method, steps, show)
     return _output(subject, layer, optimization, optimization.measured()[0])
 
@@ -45,7 +45,7 @@ def run(subject: Subject, *, layer: str, steps: int, rate: float, seed: int) -> 
 def run_dream(
     subject: Subject,
     layer: str,
-    method: SynthesisMethod,
+    method: MaximizationConfig,
     steps: int,
     show: Callable[[Optimization], object],
 ) -> Optimization:

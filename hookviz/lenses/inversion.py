@@ -20,7 +20,7 @@ from hookviz.lenses.contract.parameters import LayerChoice, RealNumber, WholeNum
 from hookviz.lenses.contract.shared_choices import seed_choice, step_callback, steps_choice
 from hookviz.synthesis.inversion import SMOOTH, Inversion, begin_inversion, inversion, spread
 from hookviz.synthesis.optimizing import Optimization, run_resumed, total_variation
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import MaximizationConfig
 from hookviz.wording import number
 
 
@@ -62,7 +62,7 @@ def run(
 def run_inversion(
     subject: Subject,
     layer: str,
-    method: SynthesisMethod,
+    method: MaximizationConfig,
     steps: int,
     after: Callable[[Optimization], object],
 ) -> Inversion:

@@ -42,7 +42,7 @@ from hookviz.synthesis.optimizing import (
     run_resumed,
     total_variation,
 )
-from hookviz.synthesis.settings import NONE, PENALTIES, SLIGHT, SPACES, SynthesisMethod, moved
+from hookviz.synthesis.settings import NONE, PENALTIES, SLIGHT, SPACES, MaximizationConfig, moved
 from hookviz.wording import byte_size, number
 
 _MOST_WEIGHTS = 1000  # numbers with weights in one value
@@ -156,9 +156,9 @@ class _Choice:
         info = next(info for info in subject.trace.every if info.name == self.layer)
         return tuple(range(min(_SEVERAL, info.output_shape[0])))
 
-    def method(self, many: int, least: int) -> SynthesisMethod:
+    def method(self, many: int, least: int) -> MaximizationConfig:
         """Return the method for `many` pictures of a network that takes `least` pixels a side."""
-        return SynthesisMethod(
+        return MaximizationConfig(
             size=self.side if many == 1 else min(self.side, max(_SMALL, least)),
             seed=self.seed,
             space=self.space,
@@ -170,7 +170,7 @@ class _Choice:
 
 
 def run(subject: Subject, **chosen: Any) -> LensOutput:
-    """Make pictures by activation maximisation (Erhan et al., 2009), see `hookviz.maximize`.
+    """Make pictures by activation maximisation, see `hookviz.maximize_activation`.
 
     Values are ``pictures`` ``(N, H, W, 3)`` uint8, ``values`` ``(N,)``: what each objective comes
     to on its picture, ``history`` ``(steps, N)``: in each step, on the disturbed picture, and

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hookviz.capturing.batch_images import named
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import batches, constant_of, constants, file_of, in_order, target
 from hookviz.codegen.script_text import as_maps
@@ -98,7 +98,7 @@ def _other_input(subject: Subject, images: tuple[Any, ...]) -> tuple[str, ModelI
     (own, _), *others = named([first, *images]).items()
     for name, image in others:
         alike = prepared_alike(subject, {own: first, name: image}, ProgressReporter(None))
-        model_input = prepare(subject.model, alike[name])
+        model_input = prepare_input(subject.model, alike[name])
         if model_input.digest != subject.model_input.digest:
             return name, model_input
     raise SettingError(

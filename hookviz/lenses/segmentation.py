@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from hookviz.capturing.class_maps import ClassMaps, class_maps
+from hookviz.capturing.segmentation_maps import ClassMaps, segmentation_maps
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import in_order, one_line
 from hookviz.drawing.colormaps import coloured
@@ -34,7 +34,7 @@ def run(subject: Subject, *, number: int) -> LensOutput:
         ModelError: the network puts out no scores of classes at each pixel.
         SettingError: there is no such class.
     """
-    found = class_maps(subject.model, subject.model_input, progress=subject.progress)
+    found = segmentation_maps(subject.model, subject.model_input, progress=subject.progress)
     labels = [class_label(number, found.categories) for number in range(len(found))]
     winners = found.winners.numpy()
     shares = np.bincount(winners.ravel(), minlength=len(found)) / winners.size

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from torch import Tensor
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.codegen import optimizing
 from hookviz.codegen.facts import LensCode, LensFacts
 from hookviz.codegen.lens_script import constants, in_order
@@ -258,7 +258,7 @@ def _chart(subject: Subject, change: PictureChange) -> ChartPanel:
 def _reopened_answer(subject: Subject, change: PictureChange) -> str:
     """Return what the changed picture's file gives when it is opened as any photograph is."""
     model = subject.model
-    again = prepare(model, encode_png(change.picture))
+    again = prepare_input(model, encode_png(change.picture))
     said = _likeliest(model, change.reading, class_scores_of(model, again))
     if again.digest == change.model_input.digest:
         return say("Opened here as a photograph it gives the same: {answer}.", answer=said)

@@ -24,7 +24,7 @@ from PIL.WebPImagePlugin import WebPImageFile
 
 from hookviz import shallow_json
 from hookviz.capturing import engine
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.drawing.dimensions import middle_maps
 from hookviz.drawing.grid import Grid, ScaleLock, scale_of
@@ -46,7 +46,7 @@ class Subject:
 
     Attributes:
         use_model: borrows the model for a block; called in other threads than the page's.
-        size: side of the input in pixels, as `hookviz.prepare` has it; None for the model's own.
+        size: side of the input in pixels, as of `hookviz.prepare_input`; None for the model's own.
         whole: whether the input is the whole frame instead of its centre crop.
         step: the `ActivationKey`, as text, whose output is drawn.
         look: how it is drawn.
@@ -194,7 +194,7 @@ def draw(
         _check(data)
         image = reading.decode_small_file(data, "frame")
     with timer.measure("shrink"):
-        model_input = prepare(model, image, size=subject.size, whole=subject.whole)
+        model_input = prepare_input(model, image, size=subject.size, whole=subject.whole)
     with timer.measure("pass"):
         layer = ActivationKey.read(subject.step).layer
         input_trace(model, model_input)  # tells whether a pass does more than compute

@@ -151,7 +151,7 @@ def _steps(channels: int, side: int) -> Preprocess:
         return replace(steps, mean=(0.5,), std=(0.5,))
     if channels == 3:
         return steps
-    # no image has these; `prepare` says so and asks for a tensor
+    # no image has these; `prepare_input` says so and asks for a tensor
     return replace(steps, mean=(0.0,) * channels, std=(1.0,) * channels)
 
 

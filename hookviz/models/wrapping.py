@@ -251,7 +251,7 @@ def wrap(
             where that leaves a doubt its scores are shown as they are, and not as percentages.
         read: reads files that only you can read: a function from a path or the bytes of a file to
             the network's input, a float tensor of ``(C, H, W)``, whose depth and channels reach
-            the network as they are. `prepare` and `capture` call it for every path and bytes.
+            the network as they are. `prepare_input` and `capture` call it for every path and bytes.
 
     Raises:
         ModelError: `module` is no module, or one whose layers can't be seen (scripted, traced,

@@ -138,7 +138,7 @@ def save_atlas_pages(
     is in memory at a time while they are made.
 
     Args:
-        atlas: from `make_atlas` or `read_atlas`.
+        atlas: from `make_atlas` or `load_atlas`.
         folder: is made; it is there once it is whole, and nothing of it where the run ends early.
         overwrite: put the pages in the place of older ones.
         progress: called with the share done; what it raises ends the run.

@@ -105,7 +105,8 @@ class ObjectiveSum(Composable):
     >>> goal.layers
     ('stage3.second.conv', 'stem.first.conv')
     >>> model = hookviz.load_model("shapesnet")
-    >>> made = hookviz.maximize(model, goal, steps=2, method=hookviz.SynthesisMethod(size=64))
+    >>> config = hookviz.MaximizationConfig(size=64)
+    >>> made = hookviz.maximize_activation(model, goal, steps=2, method=config)
     >>> made.pictures[0].shape  # (H, W, RGB)
     (64, 64, 3)
     """
@@ -232,7 +233,8 @@ class FunctionObjective(Composable):
     ...     return deep[7].max() - (first[3] - first[5]).square().mean()
     >>> goal = hookviz.FunctionObjective(["stem.first.conv", "stage3.second.conv"], alike)
     >>> model = hookviz.load_model("shapesnet")
-    >>> made = hookviz.maximize(model, goal, steps=4, method=hookviz.SynthesisMethod(size=64))
+    >>> config = hookviz.MaximizationConfig(size=64)
+    >>> made = hookviz.maximize_activation(model, goal, steps=4, method=config)
     >>> made.history.shape  # (steps, pictures)
     (4, 1)
     """

@@ -14,10 +14,12 @@ from hookviz.hooking.torch_functions import plain
 from hookviz.language.saying import mark, say
 from hookviz.synthesis.goals import Match, by_picture
 from hookviz.synthesis.optimizing import Optimization
-from hookviz.synthesis.settings import NONE, SynthesisMethod
+from hookviz.synthesis.settings import NONE, MaximizationConfig
 from hookviz.types import Model, ModelInput, Pixels
 
-SMOOTH = SynthesisMethod(size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4)
+SMOOTH = MaximizationConfig(
+    size=None, robustness=NONE, penalty=mark("total variation"), strength=1e-4
+)
 """Default of inversions: nothing is moved, and neighbouring pixels are mostly alike."""
 
 
@@ -41,7 +43,7 @@ class Inversion:
 
 
 def begin_inversion(
-    model: Model, model_input: ModelInput, layer: str, method: SynthesisMethod = SMOOTH
+    model: Model, model_input: ModelInput, layer: str, method: MaximizationConfig = SMOOTH
 ) -> Optimization:
     """Begin to turn noise into a picture that the layer can't tell from the input.
 

@@ -18,7 +18,7 @@ from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
 from hookviz.synthesis.goals import Objective
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.picture_space import picture_shape
-from hookviz.synthesis.settings import MOST_STEPS, SynthesisMethod
+from hookviz.synthesis.settings import MOST_STEPS, MaximizationConfig
 from hookviz.types import Model, Pixels, Progress, ignore
 
 AnyObjective = Objective | ObjectiveSum | FunctionObjective
@@ -29,7 +29,7 @@ STEPS = 256
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Synthesis:
+class MaximizationResult:
     """Pictures that a network made, as far as they are.
 
     Attributes:
@@ -45,7 +45,7 @@ class Synthesis:
     values: tuple[float, ...]
     history: NDArray[np.float64] = field(repr=False)
     objectives: tuple[AnyObjective, ...]
-    method: SynthesisMethod
+    method: MaximizationConfig
     steps: int
     _optimization: Optimization = field(repr=False)
 
@@ -64,25 +64,25 @@ class Synthesis:
         """Seed of each picture's first noise."""
         return self._optimization.seeds
 
-    def resumed(self, steps: int, progress: Progress = ignore) -> "Synthesis":
+    def resumed(self, steps: int, progress: Progress = ignore) -> "MaximizationResult":
         """Return the same pictures after `steps` in all, equal to those of one uninterrupted run.
 
         Raises:
-            HookVizError: as `maximize` does.
+            HookVizError: as `maximize_activation` does.
         """
         return _optimized(self._optimization, self.objectives, steps, progress)
 
 
 @with_numbers
-def maximize(
+def maximize_activation(
     model: Model | nn.Module,
     objective: AnyObjective | Sequence[AnyObjective],
     *,
     steps: int = STEPS,
     pictures: int = 1,
-    method: SynthesisMethod | None = None,
+    method: MaximizationConfig | None = None,
     progress: Progress = ignore,
-) -> Synthesis:
+) -> MaximizationResult:
     """Make pictures that excite a unit, by gradient ascent from noise (Erhan et al., 2009).
 
     Such a picture shows one thing that the unit answers to; real images that excite it may be of
@@ -99,8 +99,8 @@ def maximize(
             picture for each of several, of the same layers.
         steps: passes there and back, 1 to 4096.
         pictures: how many of each objective, from seeds that follow each other; with
-            `SynthesisMethod.diversity` they avoid each other.
-        method: size, seed and the rest; `SynthesisMethod()` by default.
+            `MaximizationConfig.diversity` they avoid each other.
+        method: size, seed and the rest; `MaximizationConfig()` by default.
         progress: called with the share done after every step; what it raises ends the run.
 
     Raises:
@@ -113,7 +113,8 @@ def maximize(
 
     >>> model = hookviz.load_model("shapesnet")
     >>> of = hookviz.Objective.of_class(model.categories.index("star"))
-    >>> result = hookviz.maximize(model, of, steps=8, method=hookviz.SynthesisMethod(size=64))
+    >>> config = hookviz.MaximizationConfig(size=64)
+    >>> result = hookviz.maximize_activation(model, of, steps=8, method=config)
     >>> result.pictures[0].shape, result.steps
     ((64, 64, 3), 8)
     """
@@ -133,18 +134,18 @@ def maximize(
         raise SettingError(
             say("pictures={pictures}: at least one of each is made.", pictures=pictures)
         )
-    optimization = begin(model, objectives, method or SynthesisMethod(), pictures)
+    optimization = begin(model, objectives, method or MaximizationConfig(), pictures)
     of_each = tuple(each for each in objectives for _ in range(pictures))
     return _optimized(optimization, of_each, steps, progress)
 
 
 def begin(
-    model: Model, objectives: Sequence[AnyObjective], method: SynthesisMethod, pictures: int = 1
+    model: Model, objectives: Sequence[AnyObjective], method: MaximizationConfig, pictures: int = 1
 ) -> Optimization:
     """Begin an optimization without a step yet, of `pictures` for each of the objectives.
 
     Raises:
-        HookVizError: as `maximize` does.
+        HookVizError: as `maximize_activation` does.
     """
     method.check()
     check(model, objectives, picture_shape(model, method.size))
@@ -190,7 +191,7 @@ def _shape(
 
 def _optimized(
     optimization: Optimization, objectives: tuple[AnyObjective, ...], steps: int, progress: Progress
-) -> Synthesis:
+) -> MaximizationResult:
     if not 1 <= steps <= MOST_STEPS:
         raise SettingError(
             say(
@@ -204,10 +205,12 @@ def _optimized(
     return synthesis(optimization, objectives)
 
 
-def synthesis(optimization: Optimization, objectives: tuple[AnyObjective, ...]) -> Synthesis:
+def synthesis(
+    optimization: Optimization, objectives: tuple[AnyObjective, ...]
+) -> MaximizationResult:
     """Return the pictures that an optimization has reached."""
     history = np.array(optimization.history, np.float64).reshape(-1, len(objectives))
-    return Synthesis(
+    return MaximizationResult(
         optimization.pictures(),
         optimization.measured(),
         history[: optimization.steps],

@@ -48,7 +48,7 @@ from hookviz.synthesis.picture_space import (
     picture_shape,
     pixels,
 )
-from hookviz.synthesis.settings import MOST_PICTURES, SynthesisMethod
+from hookviz.synthesis.settings import MOST_PICTURES, MaximizationConfig
 from hookviz.types import Model, Pixels
 from hookviz.wording import byte_size
 
@@ -208,7 +208,7 @@ class Optimization:
         self,
         model: Model,
         goals: Sequence[Goal],
-        method: SynthesisMethod,
+        method: MaximizationConfig,
         *,
         seeds: Sequence[int] | None = None,
         start: Tensor | None = None,

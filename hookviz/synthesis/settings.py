@@ -75,7 +75,7 @@ NONE = Robustness(0, 0, 0)
 
 @renamed_keyword("disturbance", "robustness")
 @dataclass(frozen=True, slots=True)
-class SynthesisMethod:
+class MaximizationConfig:
     """Settings that a picture depends on beside the model and its goal.
 
     Equal methods make equal pictures, bit for bit on one machine with as many threads, however

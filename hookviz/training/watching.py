@@ -22,7 +22,7 @@ from hookviz.types import ActivationKey, Model
 
 
 @dataclass(frozen=True, slots=True)
-class BadTensor:
+class NonFiniteTensor:
     """Where a tensor with NaN or infinities was seen: layer, call, phase and tensor.
 
     Attributes:
@@ -69,14 +69,14 @@ class BadTensor:
         )
 
 
-class BadTensorError(HookVizError):
+class NonFiniteTensorError(HookVizError):
     """Error for a NaN or an infinity in a watched model.
 
     Attributes:
         found: which tensor it is.
     """
 
-    def __init__(self, found: BadTensor) -> None:
+    def __init__(self, found: NonFiniteTensor) -> None:
         self.found = found
         super().__init__(str(found))
 
@@ -88,7 +88,7 @@ IMMEDIATE = {"cpu"}
 @contextmanager
 def watch(
     model: nn.Module | Model, *, record: bool = False, scaler: GradScaler | None = None
-) -> Iterator[list[BadTensor]]:
+) -> Iterator[list[NonFiniteTensor]]:
     """Check every tensor that the model computes while the block runs; stop at a bad one.
 
     Forward, at what each module puts out; at the loss, which is made outside of the model, as its
@@ -120,8 +120,8 @@ def watch(
 
     Raises:
         ModelError: `model` is neither a module nor a `Model`.
-        BadTensorError: from within the forward or backward pass, at the first bad tensor, or as
-            the backward pass of a bad loss is to begin; on a card as said above.
+        NonFiniteTensorError: from within the forward or backward pass, at the first bad tensor, or
+            as the backward pass of a bad loss is to begin; on a card as said above.
 
     >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
     >>> with hookviz.watch(network, record=True) as bad:
@@ -176,7 +176,7 @@ class _Watcher:
 
     def __init__(self, *, record: bool, scaler: GradScaler | None) -> None:
         self._scaler = scaler
-        self.found: list[BadTensor] = []
+        self.found: list[NonFiniteTensor] = []
         self.ran: set[str] = set()
         self.graphs = GraphHooks(self._see_gradient)
         self._record = record
@@ -184,9 +184,11 @@ class _Watcher:
         self._gradients: dict[str, int] = {}
         self._backward_passes = 0
         self._last: tuple[ReferenceType[Tensor], int] | None = None
-        self._waiting: list[tuple[BadTensor, Tensor]] = []  # with max |x| of each, on its device
+        self._waiting: list[
+            tuple[NonFiniteTensor, Tensor]
+        ] = []  # with max |x| of each, on its device
         self._reads_after_backward = False
-        self.warnings = LayerWarnings("watch", BadTensorError)
+        self.warnings = LayerWarnings("watch", NonFiniteTensorError)
 
     def begin(self, _call: hooks.Call) -> None:
         """Read what the passes before left, unless it is a forward pass within a backward one."""
@@ -258,7 +260,7 @@ class _Watcher:
         if kind is None or not values.numel():
             return
         shape = tuple(values.shape if tensor.is_nested else tensor.shape)
-        bad_tensor = BadTensor(address.layer, address.call, phase, kind, name, shape)
+        bad_tensor = NonFiniteTensor(address.layer, address.call, phase, kind, name, shape)
         if is_immediate:
             self._report(bad_tensor)
             return
@@ -267,9 +269,9 @@ class _Watcher:
             self._reads_after_backward = True
             at_end_of_backward(self.read)
 
-    def _report(self, bad_tensor: BadTensor) -> None:
+    def _report(self, bad_tensor: NonFiniteTensor) -> None:
         if not self._record:
-            raise BadTensorError(bad_tensor)
+            raise NonFiniteTensorError(bad_tensor)
         key = bad_tensor.phase, bad_tensor.layer, bad_tensor.tensor
         if key not in self._known:
             self._known.add(key)

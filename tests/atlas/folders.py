@@ -43,7 +43,9 @@ def save_folder(folder: Path, count: int, *, first: int = 0) -> list[Path]:
 
 def by_plain_hooks(model: Model, paths: list[Path]) -> dict[str, NDArray[np.float32]]:
     """What each conv layer puts out for each image, ``(N, C, H, W)``, one pass an image."""
-    passes = [every_output(model.network, hookviz.prepare(model, path).tensor) for path in paths]
+    passes = [
+        every_output(model.network, hookviz.prepare_input(model, path).tensor) for path in paths
+    ]
     modules = model.network.named_modules()
     convs = [name for name, module in modules if isinstance(module, nn.Conv2d)]
     return {name: torch.cat([each[name][0] for each in passes]).numpy() for name in convs}

@@ -94,7 +94,7 @@ def test_a_transformers_blocks_are_in_it_with_patches_of_their_tokens(
     assert set(atlas.layers) - {"conv_proj"} == atlas.of_cells
     for best in atlas.top_activations(BLOCK, 5):
         path = next(path for path in photos if path.name == best.image.name)
-        crop, (row, column) = hookviz.prepare(model, path).crop, best.cell
+        crop, (row, column) = hookviz.prepare_input(model, path).crop, best.cell
         assert crop is not None
         down, across = (crop.bottom - crop.top) / 4, (crop.right - crop.left) / 4  # 4×4 patches
         edges = (

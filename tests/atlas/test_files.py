@@ -41,7 +41,7 @@ def folder(tiny: Model, tmp_path: Path) -> Path:
 
 def look_at_all(folder: Path) -> None:
     """Read all that can be read in an atlas."""
-    atlas = hookviz.read_atlas(folder)
+    atlas = hookviz.load_atlas(folder)
     for layer, channels in atlas.layers.items():
         atlas.first_patches(layer)
         atlas.statistics(layer).edges(0)
@@ -160,7 +160,7 @@ def test_no_file_outside_of_the_atlass_folder_is_found(folder: Path, tmp_path: P
     secret = tmp_path.parent / f"{tmp_path.name}.png"
     secret.write_bytes((tmp_path / "photos" / "a" / "000.png").read_bytes())
     (tmp_path / "link.png").symlink_to(secret)
-    atlas = hookviz.read_atlas(folder)
+    atlas = hookviz.load_atlas(folder)
     assert atlas.picture(atlas.images[0]) == tmp_path / "photos" / "a" / "000.png"
     for path in (f"../{secret.name}", str(secret), "link.png", "a\0b", "x" * 4000, "/etc/passwd"):
 
@@ -168,16 +168,16 @@ def test_no_file_outside_of_the_atlass_folder_is_found(folder: Path, tmp_path: P
             about["images"][0].update(path=path)
 
         said(elsewhere)(folder)
-        atlas = hookviz.read_atlas(folder)
+        atlas = hookviz.load_atlas(folder)
         assert atlas.picture(atlas.images[0]) is None
 
 
 def test_names_are_whole_and_files_that_are_not_there_are_errors(folder: Path) -> None:
     said(lambda a: a["images"][0].update(name="\ud800.png"))(folder)
-    assert hookviz.read_atlas(folder).images[0].name == "?.png"
+    assert hookviz.load_atlas(folder).images[0].name == "?.png"
     with pytest.raises(HookVizError, match=r"Did you mean 'a.atlas'\?"):
-        hookviz.read_atlas(folder.with_name("b.atlas"))
-    atlas = hookviz.read_atlas(folder)
+        hookviz.load_atlas(folder.with_name("b.atlas"))
+    atlas = hookviz.load_atlas(folder)
     (folder / "patches.bin").unlink()
     with pytest.raises(HookVizError, match="can't be read"):
         atlas.top_activations("conv1", 0)

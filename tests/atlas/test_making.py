@@ -79,7 +79,7 @@ def test_a_patch_is_what_the_cell_sees_of_the_original(
     [path] = save_folder(tmp_path / "photos", 1)
     atlas = hookviz.make_atlas(tiny, path, tmp_path / "a.atlas", top=1, size=size)
     pixels = np.asarray(hookviz.read_image(path).pixels)
-    side, crop = size or 16, hookviz.prepare(tiny, path, size=size).crop
+    side, crop = size or 16, hookviz.prepare_input(tiny, path, size=size).crop
     assert crop is not None
     entry = atlas.top_activations("conv1", 2)[0]
     row, column = entry.cell
@@ -163,7 +163,7 @@ def test_a_stopped_run_goes_on_and_gives_the_same(
         with pytest.raises(KeyboardInterrupt):
             make(f"{stop}.atlas", progress=end)
         with pytest.raises(HookVizError, match="not finished"):
-            hookviz.read_atlas(tmp_path / f"{stop}.atlas")
+            hookviz.load_atlas(tmp_path / f"{stop}.atlas")
         again: list[AtlasProgress] = []
         make(f"{stop}.atlas", progress=again.append)
         reached = reports[-1].done if not reports[-1].cutting else 30

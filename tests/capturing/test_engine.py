@@ -244,7 +244,7 @@ def test_another_layer_of_the_same_image_needs_no_pass(cache: ByteCache, noise: 
 def test_what_is_kept_can_be_asked_for_without_running(
     tiny: Model, noise: Tensor, cache: ByteCache
 ) -> None:
-    made = inputs.prepare(tiny, noise)
+    made = inputs.prepare_input(tiny, noise)
     assert not engine.is_cached(tiny, made, "conv1", cache)
     engine.capture(tiny, made, "conv1", logits=False, cache=cache)
     assert engine.is_cached(tiny, made, ["conv1", "conv2"], cache, logits=False)

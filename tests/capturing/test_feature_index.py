@@ -51,7 +51,9 @@ def test_what_is_loaded_is_what_was_saved_and_finds_what_torch_finds(
         network: Any = tiny.network
         vectors = torch.cat(
             [
-                network.conv2(F.relu(network.conv1(hookviz.prepare(tiny, each, size=24).tensor)))
+                network.conv2(
+                    F.relu(network.conv1(hookviz.prepare_input(tiny, each, size=24).tensor))
+                )
                 for each in photos
             ]
         ).mean((2, 3))

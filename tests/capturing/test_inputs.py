@@ -12,14 +12,14 @@ from tests.pictures import picture
 
 
 def test_a_tensor_and_an_input_are_used_as_they_are(tiny: hookviz.Model, noise: Tensor) -> None:
-    made = hookviz.prepare(tiny, noise)
+    made = hookviz.prepare_input(tiny, noise)
     assert torch.equal(made.tensor, noise)
-    assert hookviz.prepare(tiny, made) is made
+    assert hookviz.prepare_input(tiny, made) is made
     for given in (noise, made):
         with pytest.raises(hookviz.ImageError, match=r"size=32 is for images.*Leave it out"):
-            hookviz.prepare(tiny, given, size=32)
-    assert hookviz.prepare(tiny, picture(), size=20).tensor.shape == (1, 3, 20, 20)
-    whole = hookviz.prepare(tiny, picture(3, 40, 20), size=2, whole=True)
+            hookviz.prepare_input(tiny, given, size=32)
+    assert hookviz.prepare_input(tiny, picture(), size=20).tensor.shape == (1, 3, 20, 20)
+    whole = hookviz.prepare_input(tiny, picture(3, 40, 20), size=2, whole=True)
     assert whole.tensor.shape in {(1, 3, 4, 2), (1, 3, 2, 4)}
 
 
@@ -33,7 +33,7 @@ def random_model(name: str) -> hookviz.Model:
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet", "resnet18"])
 def test_the_network_decides_how_small_an_input_it_takes(name: str, size: int) -> None:
     model = random_model(name)
-    given = hookviz.prepare(model, picture(), size=size)
+    given = hookviz.prepare_input(model, picture(), size=size)
     for image in (given, torch.rand(1, 3, size, 2 * size + 1)):
         tensor = image if isinstance(image, Tensor) else image.tensor
         try:
@@ -62,7 +62,7 @@ def test_a_size_that_fails_is_corrected_once_for_all_models_of_a_network() -> No
     network = seeded(digits)
     model = hookviz.wrap(network)
     assert (model.is_guessed, model.preprocess.crop) == (True, 224)  # type: ignore[union-attr]
-    assert hookviz.prepare(model, picture()).tensor.shape == (1, 1, 28, 28)
+    assert hookviz.prepare_input(model, picture()).tensor.shape == (1, 1, 28, 28)
     assert (model.is_guessed, model.preprocess.crop) == (False, 28)  # type: ignore[union-attr]
     sizes = sizes_of(network)
     assert own_shape(hookviz.wrap(network)) == (1, 28, 28)

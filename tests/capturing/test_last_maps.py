@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torchvision.models.detection import fasterrcnn_mobilenet_v3_large_320_fpn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.last_maps import last_maps
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.types import TOKENS, WINDOWS, Model
@@ -18,7 +18,7 @@ from tests.pictures import picture
 
 
 def found(model: Model, *, size: int = 32) -> str | None:
-    trace = input_trace(model, prepare(model, random_input(0, size)))
+    trace = input_trace(model, prepare_input(model, random_input(0, size)))
     return last_maps(trace, {layer.name for layer in trace.every})
 
 
@@ -34,7 +34,7 @@ def test_it_is_what_the_scores_of_a_known_network_are_read_off(
     name: str, last: str, shape: tuple[int, ...]
 ) -> None:
     model = hookviz.load_model(name, "random")
-    trace = input_trace(model, prepare(model, picture()))
+    trace = input_trace(model, prepare_input(model, picture()))
     shapes = {layer.name: layer.output_shape for layer in trace.maps}
     assert last_maps(trace, {layer.name for layer in trace.every}) == last
     assert shapes[last] == shape
@@ -198,7 +198,7 @@ class DropsEverywhere(nn.Module):
 
 def test_a_module_of_two_layouts_is_told_by_each_of_its_calls() -> None:
     model = as_model(seeded(DropsEverywhere))
-    trace = input_trace(model, prepare(model, random_input(0, 32)))
+    trace = input_trace(model, prepare_input(model, random_input(0, 32)))
     layouts = [trace.layouts[at].order for at in trace.map_outputs["drop"]]
     assert layouts == [WINDOWS, TOKENS, TOKENS, TOKENS]
     assert found(model) == "first"

@@ -198,7 +198,7 @@ def test_one_channel_without_a_batch_is_one_channel() -> None:
     shown = hookviz.run_lens("inputs", model, image, layer=ODD)
     grids = [panel.grid for panel in shown.panels if isinstance(panel, GridPanel)]
     assert [grid.shape for grid in grids] == [(4, 14, 14), (1, 14, 14)]
-    health = network_health(model, hookviz.prepare(model, image), ODD)
+    health = network_health(model, hookviz.prepare_input(model, image), ODD)
     assert {output.address.layer: output.units for output in health.outputs}[ODD] == 1
     pruned = hookviz.run_lens("prune-weights", model, image, layer=ODD, most=10, step=10)
     assert pruned.values["before"].shape == pruned.values["after"].shape == (1, 14, 14)

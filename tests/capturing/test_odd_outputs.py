@@ -116,7 +116,7 @@ def test_a_tensor_without_values_is_named(kind: str, why: str) -> None:
 def test_an_encoder_with_a_padding_mask_is_described_as_it_runs() -> None:
     network = seeded(Masked).eval()
     model = as_model(network)
-    assert input_trace(model, hookviz.prepare(model, IMAGE)).is_static is False
+    assert input_trace(model, hookviz.prepare_input(model, IMAGE)).is_static is False
     for info in hookviz.list_layers(model, kind="all"):
         parts = hookviz.capture(model, IMAGE, info.name).calls(info.name)
         assert info.output_shape == tuple(parts[0].values.shape), info.name

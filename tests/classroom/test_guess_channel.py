@@ -11,7 +11,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.atlas.files import FOLDER, PHOTOGRAPH
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.classroom.guess_channel import (
     NAMES,
     find_channel,
@@ -23,7 +23,7 @@ from hookviz.errors import ClassroomError
 from hookviz.explorer.subject import Colours
 from hookviz.images.samples import samples
 
-ATLAS = hookviz.read_atlas(FOLDER / "shapesnet.atlas")
+ATLAS = hookviz.load_atlas(FOLDER / "shapesnet.atlas")
 
 
 @pytest.mark.parametrize("layer", ["", *ATLAS.layers])
@@ -83,7 +83,7 @@ def picture(url: str) -> Image.Image:
 def test_a_riddle_has_pictures_of_its_channel_and_its_map_on_the_image() -> None:
     model = hookviz.load_model("shapesnet")
     image = hookviz.read_image(samples()[0].path)
-    today = image, prepare(model, image, size=None, whole=False)
+    today = image, prepare_input(model, image, size=None, whole=False)
     rng = Random(3)
     maps = []
     for layer in ("stage3.second.conv", "stem.first.conv"):
@@ -110,7 +110,7 @@ def test_the_colours_of_a_riddle_s_map_are_the_map_s_alone() -> None:
     model = hookviz.load_model("shapesnet")
     image = hookviz.read_image(next(each.path for each in samples() if each.name == "flower"))
     found = find_channel(ATLAS, "stem.first.conv", Random(3))
-    today = image, prepare(model, image, size=None, whole=False)
+    today = image, prepare_input(model, image, size=None, whole=False)
     grey = Colours("gray", "gray")
     riddle = make_riddle(found, None, model, ATLAS, today=today, colours=grey)
     shown = np.asarray(picture(riddle.map)).astype(int)

@@ -18,7 +18,7 @@ def test_a_folder_becomes_an_atlas(photos: Path) -> None:
     out = photos.parent / "a.atlas"
     said = output_of("atlas", photos, "--size", 32, "--top", 2, "-o", out)
     assert said.startswith(f"{out}: 848 channels of 10 layers, 3 images, ")
-    atlas = hookviz.read_atlas(out)
+    atlas = hookviz.load_atlas(out)
     assert atlas.belongs_to(hookviz.load_model("shapesnet"))
     assert (dict(atlas.classes), atlas.top) == ({"cats": 2, "dogs": 1}, 2)
     again = json.loads(output_of("atlas", photos, "--size", 32, "--top", 2, "-o", out, "--json"))
@@ -62,7 +62,7 @@ def test_the_old_name_of_an_option_works_and_says_so(photos: Path) -> None:
     result = invoke("atlas", photos, "--size", 32, "--top", 3, "-o", out, "--anew")
     assert result.exit_code == 0
     assert "--anew is now called --overwrite; the old name goes in HookViz 2.0." in result.stderr
-    assert hookviz.read_atlas(out).top == 3
+    assert hookviz.load_atlas(out).top == 3
     assert "--anew" not in output_of("atlas", "--help")
 
 
@@ -70,11 +70,11 @@ def test_layers_are_named_with_commas_or_by_their_kind(photos: Path) -> None:
     out = photos.parent / "a.atlas"
     options = ("--size", 32, "-o", out, "--overwrite", "--layers")
     output_of("atlas", photos, *options, "stem.first, stage3.second.conv")
-    layers = hookviz.read_atlas(out).layers
+    layers = hookviz.load_atlas(out).layers
     assert list(layers) == ["stem.first", "stage3.second.conv"]
     assert "'stage3.second.conv'" in mistake("atlas", photos, *options, "stage3.second.cnov")
     output_of("atlas", photos, *options, "conv")
-    assert len(hookviz.read_atlas(out).layers) == 10
+    assert len(hookviz.load_atlas(out).layers) == 10
 
 
 def test_pages_are_written_beside_it_and_of_an_atlas_that_is_there(photos: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_nearest_are_those_of_torchs_cosine_similarity(
     said = json.loads(output_of("similar", nested_photos[1], index, "--json"))
     assert (said["model"], said["layer"]) == ("shapesnet", LAYER)
     model = hookviz.load_model("shapesnet")
-    inputs = [hookviz.prepare(model, photo, size=64).tensor for photo in nested_photos]
+    inputs = [hookviz.prepare_input(model, photo, size=64).tensor for photo in nested_photos]
     seen = [every_output(model.network, each)[LAYER][0].mean((2, 3))[0] for each in inputs]
     expected = F.cosine_similarity(torch.stack(seen), seen[1][None]).numpy()
     order = np.argsort(-expected, kind="stable")

@@ -12,7 +12,7 @@ from PIL import Image
 from torch import Tensor
 
 import hookviz
-from hookviz import FunctionObjective, Objective, SynthesisMethod
+from hookviz import FunctionObjective, MaximizationConfig, Objective
 from hookviz.codegen.goal_script import goal_script
 from hookviz.images.samples import samples
 from hookviz.models.bundled import BUNDLED
@@ -32,18 +32,18 @@ def corner(outputs: Outputs) -> Tensor:
     return far - math.sqrt(2) * torch.relu(maps[0]).mean()
 
 
-CASES: dict[str, tuple[str, AnyObjective | list[AnyObjective], SynthesisMethod, int]] = {
-    "sum": ("shapesnet", DEEP / 3 - 0.5 * FIRST + Objective.of_class(1), SynthesisMethod(64), 1),
+CASES: dict[str, tuple[str, AnyObjective | list[AnyObjective], MaximizationConfig, int]] = {
+    "sum": ("shapesnet", DEEP / 3 - 0.5 * FIRST + Objective.of_class(1), MaximizationConfig(64), 1),
     "function": (
         "shapesnet",
         FunctionObjective(["stage2.second.conv"], corner, rises=False),
-        SynthesisMethod(64, seed=3, robustness=NONE, rate=0.5),
+        MaximizationConfig(64, seed=3, robustness=NONE, rate=0.5),
         1,
     ),
     "costs": (
         "shapesnet",
         2 * FunctionObjective(["stage2.second.conv"], corner) - FIRST,
-        SynthesisMethod(64, penalty="total variation", strength=2.5, diversity=4.0),
+        MaximizationConfig(64, penalty="total variation", strength=2.5, diversity=4.0),
         2,
     ),
     "tokens": (
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[str, AnyObjective | list[AnyObjective], SynthesisMethod, 
             Objective("blocks.1") + Objective.of_class(2),
             Objective.of_class(3) - Objective("blocks.1"),
         ],
-        SynthesisMethod(None, space="MACO", penalty="L2"),
+        MaximizationConfig(None, space="MACO", penalty="L2"),
         1,
     ),
 }
@@ -69,7 +69,7 @@ def test_a_script_makes_the_same_pictures(
     case: str, tmp_path: Path, run_script: Callable[[Path], None]
 ) -> None:
     network, goal, method, pictures = CASES[case]
-    made = hookviz.maximize(
+    made = hookviz.maximize_activation(
         hookviz.load_model(network), goal, steps=3, pictures=pictures, method=method
     )
     assert hookviz.save_script(made, tmp_path / "script.py") == tmp_path / "script.py"
@@ -114,9 +114,9 @@ def test_a_function_that_a_script_can_not_have_is_refused(
     def followed(outputs: Outputs) -> Tensor:
         return outputs["conv2"].mean()
 
-    method = SynthesisMethod(32)
+    method = MaximizationConfig(32)
     goal = FunctionObjective("conv2", followed)
-    made = hookviz.maximize(tiny, goal, steps=1, method=method)
+    made = hookviz.maximize_activation(tiny, goal, steps=1, method=method)
     assert "def followed(outputs):\n    return" in goal_script(made)
     object.__setattr__(goal, "function", function)
     with pytest.raises(hookviz.SettingError, match=message):
@@ -127,7 +127,7 @@ def test_two_functions_of_one_name_and_a_file_of_another_kind_are_refused(
     tiny: hookviz.Model, tmp_path: Path
 ) -> None:
     goals = [FunctionObjective("conv2", other("one")), FunctionObjective("conv2", other("one"))]
-    made = hookviz.maximize(tiny, goals, steps=1, method=SynthesisMethod(32))
+    made = hookviz.maximize_activation(tiny, goals, steps=1, method=MaximizationConfig(32))
     with pytest.raises(hookviz.SettingError, match="Two goals are called 'one'"):
         goal_script(made)
     with pytest.raises(hookviz.SettingError, match=r"\.py"):

@@ -50,7 +50,7 @@ def own_model(channels: int) -> Model:
 def script_of(model: Model, result: hookviz.LensResult, folder: Path) -> str:
     """Of an image in the folder, with what only the person has filled in."""
     picture(1, 60, 50).save(folder / "photo.png")
-    shape = tuple(hookviz.prepare(model, folder / "photo.png").tensor.shape[1:])
+    shape = tuple(hookviz.prepare_input(model, folder / "photo.png").tensor.shape[1:])
     facts = lens_facts_of(model, "photo.png", result, shape=shape)
     code = lens_script(facts, find_lens(result.lens).script)
     (folder / "own_code.py").write_text(OWN)

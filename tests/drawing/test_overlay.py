@@ -48,7 +48,7 @@ def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
     pixels[200:220, 300:320] = 255
     image = InputImage(pixels, "spot", "0")
     model = as_model(seeded(Tiny))
-    seen = hookviz.prepare(model, image, size=64)
+    seen = hookviz.prepare_input(model, image, size=64)
     assert seen.picture is not None
     assert seen.crop is not None
     shown = overlay(pixels, seen.picture, seen.crop, opacity=1, side=500)
@@ -59,14 +59,14 @@ def test_a_bright_spot_lands_on_what_made_it_bright() -> None:
 
 def test_over_the_input_covers_all_of_it_and_over_the_image_the_crop_alone() -> None:
     model = as_model(seeded(Tiny))
-    seen = hookviz.prepare(model, picture(width=60, height=30), whole=True)
+    seen = hookviz.prepare_input(model, picture(width=60, height=30), whole=True)
     red = np.array([[(255, 0, 0), (0, 0, 255)]], np.uint8)
     shown = over_image(seen, None, red, opacity=1)
     assert shown.shape == (320, 640, 3)
     assert (shown[:, :320] == (255, 0, 0)).all()
     assert (shown[:, 320:] == (0, 0, 255)).all()
     image = reading.read(picture(width=64, height=32))
-    seen = inputs.prepare(model, image)
+    seen = inputs.prepare_input(model, image)
     red = np.array([[(255, 0, 0)]], np.uint8)
     shown = over_image(seen, image, red, opacity=1)
     covered = (shown == (255, 0, 0)).all(2)
@@ -96,12 +96,12 @@ def test_the_end_colour_stands_for_a_percentile_of_what_is_finite() -> None:
 def test_an_input_without_a_picture_is_grey_from_its_least_to_its_largest(tiny: Model) -> None:
     values = torch.zeros(1, 3, 16, 16)
     values[..., 8:] = 5
-    small = input_thumbnail(inputs.prepare(tiny, values), 16)
+    small = input_thumbnail(inputs.prepare_input(tiny, values), 16)
     assert (small[8, 0] == 0).all()
     assert (small[8, 15] == 255).all()
     assert (small[..., 0] == small[..., 1]).all()
-    assert not input_thumbnail(inputs.prepare(tiny, torch.zeros(1, 3, 16, 16)), 16).any()
-    seen = inputs.prepare(tiny, picture())
+    assert not input_thumbnail(inputs.prepare_input(tiny, torch.zeros(1, 3, 16, 16)), 16).any()
+    seen = inputs.prepare_input(tiny, picture())
     assert seen.picture is not None
     np.testing.assert_array_equal(input_thumbnail(seen, 16), seen.picture)
 

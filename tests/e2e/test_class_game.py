@@ -20,7 +20,7 @@ from tests.e2e.test_layout import lies_in, window
 
 __all__ = ["screen"]  # a fixture
 
-ATLAS = hookviz.read_atlas(FOLDER / "shapesnet.atlas")
+ATLAS = hookviz.load_atlas(FOLDER / "shapesnet.atlas")
 Screen = Callable[..., Page]
 
 

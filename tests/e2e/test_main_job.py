@@ -26,7 +26,7 @@ def by_hand(image: Path | bytes, model: hookviz.Model, layer: str) -> Tensor:
     assert isinstance(conv, torch.nn.Conv2d)
     with torch.no_grad():
         values = F.conv2d(
-            hookviz.prepare(model, image).tensor,
+            hookviz.prepare_input(model, image).tensor,
             conv.weight,
             conv.bias,
             conv.stride,
@@ -41,7 +41,7 @@ def test_the_first_page_shows_the_right_grid(page: Page, server: str) -> None:
     shown = wait_for_grid(page)
     model = hookviz.load_model(hookviz.list_models()[0].name)
     layer = "features.11.squeeze"  # on which the cat opens
-    seen = every_output(model.network, hookviz.prepare(model, samples()[0].path).tensor)
+    seen = every_output(model.network, hookviz.prepare_input(model, samples()[0].path).tensor)
     assert shown == automatic_grid(seen[layer][0][0]).sprite
     expect_caption(page, "All 64 channels.")
     alt = page.locator("figure img.picture").get_attribute("alt") or ""

@@ -45,7 +45,7 @@ def test_ones_own_photograph_becomes_a_toaster_and_the_card_has_it(
     bound = int(found[1])
 
     model = hookviz.load_model("squeezenet")
-    before = hookviz.prepare(model, own_photograph()).picture
+    before = hookviz.prepare_input(model, own_photograph()).picture
     assert before is not None
     name, changed = saved(page, "The changed picture")
     assert name == "squeezenet-toaster.png"

@@ -13,7 +13,7 @@ from PIL import Image
 
 import hookviz
 from hookviz.capturing.cache import Budget, ByteCache
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explorer.answering import answer
 from hookviz.explorer.question import Answer, Question, Report, ignore_report
 from hookviz.explorer.subject import Pinned, Run, Subject, at_once
@@ -35,7 +35,7 @@ def subject_of(model: Model, sample: str = "star", **facts: Any) -> Subject:
     image = hookviz.read_image(next(each.path for each in samples() if each.name == sample))
     return Subject(
         model=model,
-        model_input=prepare(model, image),
+        model_input=prepare_input(model, image),
         image=image,
         cache=facts.pop("cache", cache()),
         alt="a yellow star",

@@ -213,7 +213,7 @@ def test_the_whole_network_is_a_file(subject: Subject, kind: str, begins: bytes)
     assert answer.facts["name"] == f"Tiny-map.{kind}"
     assert answer.facts["mime"].startswith("image/")
     assert answer.data.startswith(begins)
-    expected = hookviz.map_network(subject.model, subject.model_input)
+    expected = hookviz.draw_network(subject.model, subject.model_input)
     assert answer.data == expected.figure_bytes(kind)
 
 

@@ -100,7 +100,7 @@ def test_an_atlas_whose_patches_are_gone_says_so(
 ) -> None:
     folder = tmp_path / atlas.path.name
     shutil.copytree(atlas.path, folder)
-    lost = hookviz.read_atlas(folder)
+    lost = hookviz.load_atlas(folder)
     for file in folder.iterdir():
         file.unlink()
     facts = ask(replace(subject, atlas=lost), "excites", VIEW, channel=CHANNEL).facts

@@ -131,7 +131,7 @@ def test_the_weights_are_those_of_that_network() -> None:
 def test_a_token_of_a_linear_layer_is_its_products_with_their_weights() -> None:
     case = TOKEN_NETWORKS["timm's DeiT"]
     subject = subject_of(model := case.model())
-    subject = replace(subject, model_input=hookviz.prepare(model, case.image()))
+    subject = replace(subject, model_input=hookviz.prepare_input(model, case.image()))
     layer = "blocks.0.mlp.fc1"
     facts = ask(subject, "cell", View(layer=layer), channel=3, row=1, column=2).facts
     module: Any = subject.model.network.get_submodule(layer)
@@ -155,7 +155,7 @@ def test_a_token_of_a_linear_layer_is_its_products_with_their_weights() -> None:
 def test_a_token_of_a_layer_norm_is_told_with_its_mean_and_deviation() -> None:
     case = TOKEN_NETWORKS["timm's ViT"]
     subject = subject_of(model := case.model())
-    subject = replace(subject, model_input=hookviz.prepare(model, case.image()))
+    subject = replace(subject, model_input=hookviz.prepare_input(model, case.image()))
     layer = "blocks.1.norm1"
     facts = ask(subject, "cell", View(layer=layer), channel=3, row=3, column=5).facts
     module: Any = subject.model.network.get_submodule(layer)

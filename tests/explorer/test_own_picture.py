@@ -18,7 +18,7 @@ from hookviz.explorer.question import Answer, NotThereError, QuestionError
 from hookviz.explorer.subject import Limit, Run, Subject, at_once
 from hookviz.explorer.view import View
 from hookviz.language.speaking import speaking
-from hookviz.synthesis.settings import SynthesisMethod
+from hookviz.synthesis.settings import MaximizationConfig
 from hookviz.types import Model, Progress, ignore
 from hookviz.wording import number
 from tests.explorer.asking import NO_NUMBERS, Turns, ask, subject_of
@@ -80,11 +80,11 @@ class _EndingRun:
 
 def test_the_picture_is_the_librarys(model: Model) -> None:
     answer = made(subject_of(model))
-    expected = hookviz.maximize(
+    expected = hookviz.maximize_activation(
         model,
         hookviz.Objective.of_channel("conv2", 2),
         steps=STEPS,
-        method=SynthesisMethod(seed=5),
+        method=MaximizationConfig(seed=5),
     )
     assert answer.data == encode_jpeg(enlarged(expected.pictures[0], 256), quality=90)
     picture = Image.open(io.BytesIO(answer.data))

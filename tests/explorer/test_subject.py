@@ -64,7 +64,7 @@ def shapesnet() -> Model:
 def test_an_image_is_shown_with_the_crop_that_the_network_saw(shapesnet: Model) -> None:
     path = samples()[0].path
     subject = make_subject(shapesnet, path)
-    given = hookviz.prepare(shapesnet, path)
+    given = hookviz.prepare_input(shapesnet, path)
     assert subject.model_input.digest == given.digest
     assert subject.model_input.crop == given.crop
     assert subject.image.digest == hookviz.read_image(path).digest
@@ -82,7 +82,7 @@ def test_a_tensor_is_its_own_image_stretched_to_its_range(tiny: Model, noise: Te
     subject = make_subject(tiny, noise)
     height, width = noise.shape[-2:]
     assert subject.model_input.crop == Crop(0, 0, width, height, height, width)
-    assert subject.model_input.digest == hookviz.prepare(tiny, noise).digest
+    assert subject.model_input.digest == hookviz.prepare_input(tiny, noise).digest
     shown = subject.image.pixels
     values = noise.reshape(3, height, width).permute(1, 2, 0)
     wanted = (values - values.min()) / (values.max() - values.min()) * 255

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.hooking import channels_last
 from hookviz.hooking.channels_last import (
@@ -27,7 +27,7 @@ SIDE = 24
 
 def traced(model: Model) -> Model:
     """The model, of whose network a pass was watched."""
-    input_trace(model, prepare(model, random_input(0, SIDE)))
+    input_trace(model, prepare_input(model, random_input(0, SIDE)))
     return model
 
 
@@ -83,7 +83,7 @@ def test_networks_of_convolutions_suit_and_attention_and_small_ones_do_not(
     weights = "pretrained" if name == "shapesnet" else "random"
     model = hookviz.load_model(name, weights=weights)
     shape = 224 if name == "vit_b_32" else 64
-    input_trace(model, prepare(model, torch.zeros(1, 3, shape, shape)))
+    input_trace(model, prepare_input(model, torch.zeros(1, 3, shape, shape)))
     assert is_convolutional(model.network) == suits
     assert (with_channels_last(model) is not model) == suits
 
@@ -118,8 +118,8 @@ def test_a_second_run_finds_the_network_and_it_goes_with_the_last() -> None:
     first, second = with_channels_last(model), with_channels_last(model)
     assert first.network is second.network
     assert with_channels_last(first) is first
-    assert input_trace(first, prepare(model, random_input(0, SIDE))) is input_trace(
-        model, prepare(model, random_input(0, SIDE))
+    assert input_trace(first, prepare_input(model, random_input(0, SIDE))) is input_trace(
+        model, prepare_input(model, random_input(0, SIDE))
     )
     del first, second
     gc.collect()
@@ -165,7 +165,7 @@ def test_scores_and_maps_are_those_of_a_plain_pass_to_rounding_and_captures_are_
     with torch.no_grad():
         module(image)
     assert torch.equal(captured["conv3"].values, seen[1][0])
-    model_input = prepare(model, image)
+    model_input = prepare_input(model, image)
     laid_out = replace(model_input, tensor=lay_out(model_input.tensor))
     assert is_last(laid_out.tensor)
     for name, activation in hookviz.capture(fast, laid_out, names).items():

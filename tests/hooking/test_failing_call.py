@@ -154,7 +154,7 @@ def test_whatever_runs_the_network_says_where_it_fails(case: str) -> None:
         "list_layers": lambda: hookviz.list_layers(model),
         "extract_features": lambda: hookviz.extract_features(model, [image]),
         "summary": lambda: hookviz.summary(
-            network, hookviz.prepare(model, image).tensor, file=io.StringIO()
+            network, hookviz.prepare_input(model, image).tensor, file=io.StringIO()
         ),
     }
     for lens in OF_ANY_NETWORK:

@@ -94,7 +94,7 @@ def test_each_call_is_observed_once(reentrant: bool) -> None:
         def see(call: hookviz.Call, seen: Any = seen) -> None:
             seen.append((call.layer, call.index, call.output.tolist()))
 
-        with hookviz.observe(network, None, see), hookviz.pause_at(network, "tanh", see):
+        with hookviz.observe(network, None, see), hookviz.breakpoint_at(network, "tanh", see):
             trained(network)
         found.append(seen)
     assert found[0] == found[1]

@@ -87,7 +87,7 @@ def test_instruments_look_into_every_wrapper(wrapper: str) -> None:
         assert not torch.equal(run(), expected)
     with hookviz.edit_inputs(given, "head", lambda call: call.inputs[0] * 0):
         assert torch.equal(run()[0], network.head.bias)
-    with hookviz.pause_at(given, name, lambda call: seen.update(paused=call)):
+    with hookviz.breakpoint_at(given, name, lambda call: seen.update(paused=call)):
         run()
     assert seen["paused"].layer == "conv1"
     with hookviz.replace_parameters(given, {f"{name}.weight": torch.zeros_like}):

@@ -266,19 +266,19 @@ def test_the_debugger_opens_where_the_layer_returned(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(sys, "breakpointhook", note)
     network, image = seeded(Tiny), random_input(1)
     plain = network(image)
-    with hookviz.pause_at(network, "relu"):
+    with hookviz.breakpoint_at(network, "relu"):
         assert torch.equal(network(image), plain)
     assert [(call.layer, call.index) for call in seen] == [("relu", 0), ("relu", 1)]
     assert hook_count(network) == 0
     network(image)
     assert len(seen) == 2
     shapes: list[int] = []
-    with hookviz.pause_at(network, "conv*", lambda call: shapes.append(call.output.shape[1])):
+    with hookviz.breakpoint_at(network, "conv*", lambda call: shapes.append(call.output.shape[1])):
         network(image)  # a function of one's own looks instead
     assert shapes == [4, 6]
     with (
         pytest.raises(hookviz.UnknownLayerError, match="conv1"),
-        hookviz.pause_at(network, "conf1"),
+        hookviz.breakpoint_at(network, "conf1"),
     ):
         pytest.fail("the block must not run")
 
@@ -287,7 +287,7 @@ PROGRAM = """
 import torch, hookviz
 network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
 try:
-    with hookviz.pause_at(network, None):
+    with hookviz.breakpoint_at(network, None):
         network(torch.ones(1, 3, 8, 8))
 finally:
     print("hooks", len(network[0]._forward_hooks), len(network[1]._forward_hooks))

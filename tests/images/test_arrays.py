@@ -35,8 +35,8 @@ def levels(image: Any) -> NDArray[np.uint8]:
 )
 def test_a_picture_is_the_same_as_its_pillow_image(tiny: hookviz.Model, given: Any) -> None:
     np.testing.assert_array_equal(levels(given), PIXELS)
-    expected = hookviz.prepare(tiny, Image.fromarray(PIXELS), size=20)
-    assert torch.equal(hookviz.prepare(tiny, given, size=20).tensor, expected.tensor)
+    expected = hookviz.prepare_input(tiny, Image.fromarray(PIXELS), size=20)
+    assert torch.equal(hookviz.prepare_input(tiny, given, size=20).tensor, expected.tensor)
     assert torch.equal(hookviz.capture(tiny, given, size=20).input, expected.tensor)
     for grey in (GREY, GREY[..., None], GREY[None], torch.from_numpy(GREY.copy())[None]):
         np.testing.assert_array_equal(levels(grey), np.repeat(GREY[..., None], 3, axis=2))
@@ -75,33 +75,35 @@ def test_an_array_of_floats_with_channels_first_is_an_input(tiny: hookviz.Model,
     values = np.random.default_rng(5).normal(size=(3, 20, 24)).astype(kind)
     expected = torch.from_numpy(values.astype(np.float64))
     for given in (values, values[None]):
-        np.testing.assert_array_equal(hookviz.prepare(tiny, given).tensor[0].double(), expected)
+        np.testing.assert_array_equal(
+            hookviz.prepare_input(tiny, given).tensor[0].double(), expected
+        )
     image: Any
     for image in (PIXELS, values, {"pixel_values": values}):  # and a lens takes it
         shown = hookviz.run_lens("grad-cam", tiny, image).values["map"]
-        made = hookviz.run_lens("grad-cam", tiny, hookviz.prepare(tiny, image)).values["map"]
+        made = hookviz.run_lens("grad-cam", tiny, hookviz.prepare_input(tiny, image)).values["map"]
         np.testing.assert_array_equal(shown, made)
     with pytest.raises(hookviz.ImageError, match=r"\(3, 20, 24\) is an input already"):
         hookviz.read_image(values)
     with pytest.raises(hookviz.ImageError, match="size=8 is for images"):
-        hookviz.prepare(tiny, values, size=8)
+        hookviz.prepare_input(tiny, values, size=8)
 
 
 def test_what_an_image_processor_returned_is_an_input(tiny: hookviz.Model) -> None:
     values = torch.rand(1, 3, 20, 24)
     for given in (values, [values[0]], [values[0].numpy()], values.numpy()):
         processed = UserDict({"pixel_values": given, "pixel_mask": None})
-        assert torch.equal(hookviz.prepare(tiny, processed).tensor, values)
+        assert torch.equal(hookviz.prepare_input(tiny, processed).tensor, values)
         assert torch.equal(hookviz.capture(tiny, processed).input, values)
     two = torch.rand(2, 3, 20, 24).numpy()
     for batch in (two, {"pixel_values": two}, {"pixel_values": list(two)}):
         inputs = [capture.input[0] for capture in hookviz.capture(tiny, batch)]
         np.testing.assert_array_equal(torch.stack(inputs), two)
     pictures = hookviz.capture(tiny, np.stack([PIXELS, PIXELS[::-1]]))
-    expected = hookviz.prepare(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
+    expected = hookviz.prepare_input(tiny, Image.fromarray(PIXELS[::-1].copy())).tensor
     assert torch.equal(pictures[1].input, expected)
     sound = hookviz.wrap(torch.nn.Sequential(torch.nn.Conv1d(1, 4, 9)))
-    assert hookviz.prepare(sound, np.zeros((1, 80), np.float32)).tensor.shape == (1, 1, 80)
+    assert hookviz.prepare_input(sound, np.zeros((1, 80), np.float32)).tensor.shape == (1, 1, 80)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_what_is_neither_is_refused_with_what_works(
     tiny: hookviz.Model, given: Any, said: str
 ) -> None:
     with pytest.raises(hookviz.ImageError, match=said):
-        hookviz.prepare(tiny, given)
+        hookviz.prepare_input(tiny, given)
 
 
 def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_path: Path) -> None:
@@ -145,8 +147,8 @@ def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_pat
     path = tmp_path / "deep.npy"
     assert torch.equal(hookviz.capture(model, path).input, read(path)[None])
     assert torch.equal(hookviz.capture(model, [path])[0].input, read(path)[None])
-    assert hookviz.prepare(hookviz.wrap(tiny, read=read), str(path)).tensor.shape[-1] == 24
-    assert hookviz.prepare(model, PIXELS).picture is not None
+    assert hookviz.prepare_input(hookviz.wrap(tiny, read=read), str(path)).tensor.shape[-1] == 24
+    assert hookviz.prepare_input(model, PIXELS).picture is not None
     with pytest.raises(hookviz.ModelError, match=r"read .* failed on .*gone\.npy.*FileNotFound"):
         hookviz.capture(model, tmp_path / "gone.npy")
     poor = hookviz.wrap(tiny.network, read=lambda _: torch.zeros(4, 5))
@@ -156,7 +158,7 @@ def test_a_reader_of_ones_own_takes_paths_and_bytes(tiny: hookviz.Model, tmp_pat
 
 def test_what_torchvision_makes_of_a_picture_is_taken(tiny: hookviz.Model) -> None:
     with Image.open("assets/samples/cat.jpg") as picture:
-        made = hookviz.prepare(tiny, pil_to_tensor(picture))
-        expected = hookviz.prepare(tiny, picture)
+        made = hookviz.prepare_input(tiny, pil_to_tensor(picture))
+        expected = hookviz.prepare_input(tiny, picture)
     assert torch.equal(made.tensor, expected.tensor)
     assert made.picture is not None

@@ -63,9 +63,9 @@ def video() -> hookviz.Model:
 
 
 def test_a_still_image_is_every_frame(video: hookviz.Model) -> None:
-    clip = hookviz.prepare(video, "assets/samples/cat.jpg")
+    clip = hookviz.prepare_input(video, "assets/samples/cat.jpg")
     still = hookviz.wrap(nn.Conv2d(3, 1, 1), Preprocess(20, 16))
-    alone = hookviz.prepare(still, "assets/samples/cat.jpg")
+    alone = hookviz.prepare_input(still, "assets/samples/cat.jpg")
     assert clip.tensor.shape == (1, 3, 6, 16, 16)
     for frame in clip.tensor[0].unbind(1):
         assert torch.equal(frame, alone.tensor[0])
@@ -77,31 +77,33 @@ def test_a_still_image_is_every_frame(video: hookviz.Model) -> None:
 
 def test_an_animation_is_as_many_frames_as_the_network_takes(video: hookviz.Model) -> None:
     data = animation("PNG")
-    clip = hookviz.prepare(video, data)
+    clip = hookviz.prepare_input(video, data)
     mean, std = (torch.tensor(each) for each in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     for frame, level in zip(clip.tensor[0].unbind(1), LEVELS, strict=True):
         torch.testing.assert_close(frame[:, 8, 8], (level / 255 - mean) / std)
     assert [int(picture[0, 0, 0]) for picture in clip.frames] == LEVELS
     assert clip.picture is clip.frames[3]
     with Image.open(BytesIO(data)) as first:
-        alone = hookviz.prepare(video, first.convert("RGB"))
+        alone = hookviz.prepare_input(video, first.convert("RGB"))
     assert alone.frames == ()
     assert alone.digest != clip.digest
-    whole = hookviz.prepare(video, data, size=32, whole=True)
+    whole = hookviz.prepare_input(video, data, size=32, whole=True)
     assert whole.tensor.shape == (1, 3, 6, 32, 32)
 
 
 def test_what_is_recorded_of_a_clip_is_what_the_network_computes(video: hookviz.Model) -> None:
     cap = hookviz.capture(video, animation("GIF"))
     with torch.no_grad():
-        seen = video.network.get_submodule("0")(hookviz.prepare(video, animation("GIF")).tensor)
+        seen = video.network.get_submodule("0")(
+            hookviz.prepare_input(video, animation("GIF")).tensor
+        )
     assert torch.equal(cap["0"].values, seen[0])
     assert cap["0"].values.shape == (4, 6, 16, 16)
     layer = hookviz.list_layers(video)[0]
     assert layer.input_shape == (3, 6, 16, 16)
-    assert hookviz.prepare(video, torch.rand(3, 6, 16, 16)).tensor.shape == (1, 3, 6, 16, 16)
+    assert hookviz.prepare_input(video, torch.rand(3, 6, 16, 16)).tensor.shape == (1, 3, 6, 16, 16)
     with pytest.raises(ImageError, match=r"\(C, T, H, W\)"):
-        hookviz.prepare(video, torch.rand(3, 16))
+        hookviz.prepare_input(video, torch.rand(3, 16))
 
 
 @pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG", "AVIF"])

@@ -20,7 +20,7 @@ from torchvision.transforms import functional as F  # its name everywhere
 from torchvision.transforms.functional import center_crop, resize
 
 import hookviz
-from hookviz.capturing.inputs import prepare as prepare_input
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import HookVizError, ImageError, ModelError
 from hookviz.images.preprocess import ImageProcessor, from_tensor, prepare, repainted
 from hookviz.images.samples import samples
@@ -73,7 +73,7 @@ def test_the_input_is_the_processors_own_and_its_place_is_known(
     processor = getattr(library("transformers"), kind + backend)(**options)
     image = Image.open(PHOTO).convert("RGB")
     image = image.rotate(90, expand=True) if turned else image
-    made = hookviz.prepare(hookviz.wrap(seeded(Tiny), processor), image)
+    made = hookviz.prepare_input(hookviz.wrap(seeded(Tiny), processor), image)
     theirs = processor(images=image, return_tensors="pt")["pixel_values"]
     assert torch.equal(made.tensor, theirs)
     assert isinstance(made.crop, Crop)
@@ -102,7 +102,7 @@ class Mirroring:
 
 
 def test_a_place_that_the_processor_does_not_declare_is_not_known() -> None:
-    made = hookviz.prepare(hookviz.wrap(seeded(Tiny), Mirroring()), picture(1))
+    made = hookviz.prepare_input(hookviz.wrap(seeded(Tiny), Mirroring()), picture(1))
     assert torch.equal(made.tensor, Mirroring()(picture(1), "pt")["pixel_values"])
     assert (made.crop, made.picture) == (None, None)
     both = type("Both", (), {"image_processor": Mirroring(), "__call__": None})()
@@ -127,9 +127,11 @@ def small(image: Image.Image) -> Tensor:
 )
 def test_a_function_may_return_a_batch_of_one_or_a_dict(function: Callable[..., Any]) -> None:
     model = hookviz.wrap(seeded(Tiny), function)
-    assert torch.equal(hookviz.prepare(model, picture()).tensor[0], small(picture()))
+    assert torch.equal(hookviz.prepare_input(model, picture()).tensor[0], small(picture()))
     with pytest.raises(hookviz.ModelError, match="a dict with it as pixel_values"):
-        hookviz.prepare(hookviz.wrap(seeded(Tiny), lambda _: cast("Any", {"values": 1})), picture())
+        hookviz.prepare_input(
+            hookviz.wrap(seeded(Tiny), lambda _: cast("Any", {"values": 1})), picture()
+        )
 
 
 WEIGHTS = {

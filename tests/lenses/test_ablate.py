@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.panels import TextPanel
 from hookviz.types import Model
 from tests.codegen.script_cases import (
@@ -200,7 +200,7 @@ def test_what_a_relu_cuts_anyway_is_said_and_nothing_else() -> None:
     with torch.no_grad():
         conv.bias = nn.Parameter(torch.tensor([-100.0, 0.0, -100.0, 5.0]))
     model = as_model(network)
-    made = prepare(model, picture())
+    made = prepare_input(model, picture())
     after_relu = network[:2](made.tensor)[0]
     for channels in ([0], [1], [3], [0, 2], [0, 3]):
         result = hookviz.run_lens("ablate", model, made, layer="0", channels=channels)

@@ -20,7 +20,7 @@ SCRIPTS = (
 
 
 def test_the_image_stays_and_the_layer_sees_more(tiny: Model) -> None:
-    model_input = hookviz.prepare(tiny, picture(), size=64)
+    model_input = hookviz.prepare_input(tiny, picture(), size=64)
     result = hookviz.run_lens("dream", tiny, model_input, layer="conv2", steps=15, rate=0.2)
     expected = hookviz.capture(tiny, model_input, "conv2")["conv2"].values.square().mean()
     assert result.values["after"] > result.values["before"]
@@ -38,7 +38,7 @@ def test_it_begins_with_the_image(tiny: Model) -> None:
     grey_network = seeded(lambda: nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 4, 3)))
     grey = hookviz.wrap(grey_network, hookviz.Preprocess(64, 64, (0.5,), (0.25,)))
     for model, layer in ((tiny, "conv2"), (grey, "2")):
-        model_input = hookviz.prepare(model, picture(), size=64)
+        model_input = hookviz.prepare_input(model, picture(), size=64)
         start = hookviz.run_lens("dream", model, model_input, layer=layer, steps=1, rate=0.01)
         steps: Any = model.preprocess
         mean, std = (np.array(each)[:, None, None] for each in (steps.mean, steps.std))

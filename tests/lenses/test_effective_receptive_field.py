@@ -37,7 +37,7 @@ def plainly(
     total = np.zeros((side, side))
     maps: list[Tensor] = []
     for file in files:
-        image = hookviz.prepare(model, file, size=side).tensor.clone().requires_grad_()
+        image = hookviz.prepare_input(model, file, size=side).tensor.clone().requires_grad_()
         module = model.network.get_submodule(layer)
         handle = module.register_forward_hook(lambda *seen: maps.append(seen[2].clone()))
         model.network(image)

@@ -36,7 +36,7 @@ def panels(result: LensResult, kind: type[Panel]) -> list[Any]:
 
 def expected(model: Model, images: list[Any], layer: str) -> Tensor:
     """The layer's output for each image, averaged over positions by torch."""
-    inputs = torch.cat([hookviz.prepare(model, image).tensor for image in images])
+    inputs = torch.cat([hookviz.prepare_input(model, image).tensor for image in images])
     outputs: list[Tensor] = []
     network = model.network.get_submodule(layer)
     handle = network.register_forward_hook(lambda *call: outputs.append(call[2].clone()))
@@ -84,7 +84,7 @@ def test_the_most_alike_come_with_their_pictures(tiny: Model) -> None:
     assert row.names[0] == "image 4"  # the same picture again, and not the one looked at
     assert row.notes == tuple(f"{similarity[place]:.2f}" for place in order)
     for place, shown in zip(order, row.pictures, strict=True):
-        seen: Any = hookviz.prepare(tiny, images[place]).picture
+        seen: Any = hookviz.prepare_input(tiny, images[place]).picture
         assert np.abs(shown.mean((0, 1)) - seen.mean((0, 1))).max() < 3
 
 
@@ -104,7 +104,7 @@ def test_the_picture_has_the_images_along_its_edges_and_colours_for_similarity(t
     np.testing.assert_array_equal(colours[0, 1], colours[0, 0])
     np.testing.assert_array_equal(blocks[0, 1:], blocks[1:, 0])
     np.testing.assert_array_equal(blocks[0, 1], blocks[0, 2])
-    small: Any = hookviz.prepare(tiny, images[2]).picture
+    small: Any = hookviz.prepare_input(tiny, images[2]).picture
     assert np.abs(blocks[0, 3].mean((0, 1)) - small.mean((0, 1))).max() < 3
 
 

@@ -227,7 +227,7 @@ def test_a_lens_may_hand_over_what_it_has_so_far() -> None:
     about = ("growing", "Growing", "What grows?", "It grows.")
     lens = Lens(*about, _growing, (switch,), group=SEES, script=lambda _facts: ("", {}))
     model = as_model(seeded(Tiny))
-    subject = Subject(model, inputs.prepare(model, picture()), None)
+    subject = Subject(model, inputs.prepare_input(model, picture()), None)
     so_far: list[LensResult] = []
     result = running.look(lens, subject, {}, partial=so_far.append)
     assert [int(each.values["step"]) for each in (*so_far, result)] == [0, 1, 2, 3]

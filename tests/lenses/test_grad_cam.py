@@ -103,7 +103,7 @@ def unscaled(
 def test_every_method_agrees_with_pytorch_grad_cam(
     method: str, name: str, shapes: hookviz.Model
 ) -> None:
-    made = hookviz.prepare(shapes, picture(3), size=64)
+    made = hookviz.prepare_input(shapes, picture(3), size=64)
     layer = dict(shapes.network.named_modules())[name]
     raw, scaled = unscaled(method, shapes.network, layer, made.tensor, 9)
     result = hookviz.run_lens(

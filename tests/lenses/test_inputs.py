@@ -233,7 +233,7 @@ def test_a_call_that_does_not_take_place(tiny: hookviz.Model) -> None:
 
 def test_a_block_takes_in_and_puts_out_what_hooks_on_it_see() -> None:
     model = hookviz.load_model("shapesnet")
-    model_input = hookviz.prepare(model, random_input(3, 64))
+    model_input = hookviz.prepare_input(model, random_input(3, 64))
     seen: list[Tensor] = []
     block = model.network.get_submodule("stage2")
     handle = block.register_forward_hook(

@@ -135,11 +135,11 @@ def test_every_way(chosen: dict[str, Any], shown: list[str] | None, tiny: Model)
 
 def test_values_are_those_of_the_library(tiny: Model) -> None:
     result = maximize(tiny, layer="conv2", channel=2, seed=3)
-    alone = hookviz.maximize(
+    alone = hookviz.maximize_activation(
         tiny,
         hookviz.Objective.of_channel("conv2", 2),
         steps=6,
-        method=hookviz.SynthesisMethod(size=32, seed=3),
+        method=hookviz.MaximizationConfig(size=32, seed=3),
     )
     np.testing.assert_array_equal(result.values["pictures"][0], alone.pictures[0])
     assert result.values["values"].tolist() == list(alone.values)

@@ -79,7 +79,7 @@ def test_the_size_of_the_square_follows_the_input(tiny: hookviz.Model) -> None:
     result = hookviz.run_lens("occlusion", tiny, picture())
     assert (result.chosen["window"], result.chosen["stride"]) == (2, 2)
     large = hookviz.load_model("shapesnet")
-    model_input = hookviz.prepare(large, picture(), size=140)
+    model_input = hookviz.prepare_input(large, picture(), size=140)
     result = hookviz.run_lens("occlusion", large, model_input)
     assert (result.chosen["window"], result.chosen["stride"]) == (20, 14)
 

@@ -38,7 +38,7 @@ def model() -> hookviz.Model:
 
 
 def test_its_numbers_are_those_of_the_scores(model: hookviz.Model) -> None:
-    made = hookviz.prepare(model, picture())
+    made = hookviz.prepare_input(model, picture())
     result = hookviz.run_lens(SLUG, model, made, number=2)
     with torch.no_grad():
         scores = model.network(made.tensor)["out"][0].double().numpy()

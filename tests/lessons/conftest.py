@@ -10,7 +10,7 @@ from hookviz.lessons.part import LessonScene
 def scene_of(model: hookviz.Model, sample: str = "cat") -> LessonScene:
     """A model and a sample image as a lesson's parts get them."""
     image = reading.read(next(each.path for each in samples() if each.name == sample))
-    model_input = inputs.prepare(model, image)
+    model_input = inputs.prepare_input(model, image)
     return LessonScene(model, model_input, image)
 
 

@@ -151,7 +151,7 @@ def test_a_large_networks_frame_is_what_plain_hooks_see_to_rounding_and_captures
     for _turn in range(2):
         result = drawn(data, model, subject_of(model, step="conv3"))
         assert result.passed is not model
-        scores = network(hookviz.prepare(model, data).tensor)[0].detach()
+        scores = network(hookviz.prepare_input(model, data).tensor)[0].detach()
         expected = seen.pop()[0]
         assert result.maps.is_contiguous()
         assert result.capture["conv3"].values.is_contiguous()

@@ -174,7 +174,7 @@ def test_a_detector_takes_a_list_of_images(example: Example | None) -> None:
         assert torch.allclose(found, plain, atol=1e-5)
     together = hookviz.capture(model, images, [conv])
     assert torch.allclose(together[1][conv].values, seen[0][1], atol=1e-5)
-    given = hookviz.prepare(hookviz.wrap(network), picture()).tensor
+    given = hookviz.prepare_input(hookviz.wrap(network), picture()).tensor
     assert 0 <= given.min() < given.max() <= 1  # which it normalises itself
 
 

@@ -199,7 +199,7 @@ def test_another_model_and_another_image_can_be_looked_at(tiny: Model, noise: Te
     widget = ExplorerWidget(tiny, noise)
     other = random_input(3)
     widget.refresh(image=other)
-    assert torch.equal(widget.capture.input, hookviz.prepare(tiny, other).tensor)
+    assert torch.equal(widget.capture.input, hookviz.prepare_input(tiny, other).tensor)
     network = seeded(Tiny)
     widget.refresh(network)
     with torch.no_grad():

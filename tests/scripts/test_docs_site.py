@@ -105,7 +105,7 @@ def test_the_tutorials_code_runs_and_their_lens_counts_what_a_capture_has(tmp_pa
 import hookviz
 model = hookviz.load_model("shapesnet")
 capture = hookviz.capture(model, "photo.jpg")
-(panel,), numbers = run(Subject(model, hookviz.prepare(model, "photo.jpg"), None))
+(panel,), numbers = run(Subject(model, hookviz.prepare_input(model, "photo.jpg"), None))
 expected = [float((layer.values <= 0).float().mean()) for layer in capture.values()]
 assert np.allclose(numbers["zeros"], expected), numbers
 assert len(panel.rows) == len(expected)

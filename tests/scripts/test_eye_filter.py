@@ -29,7 +29,7 @@ def found(model: hookviz.Model) -> eye_filter.PartFilter:
 def test_it_is_the_best_of_every_channel_by_plain_hooks(
     model: hookviz.Model, found: eye_filter.PartFilter
 ) -> None:
-    seen = every_output(model.network, hookviz.prepare(model, cat()).tensor)
+    seen = every_output(model.network, hookviz.prepare_input(model, cat()).tensor)
     modules = model.network.named_modules()
     outputs = [seen[name][0][0] for name, module in modules if isinstance(module, nn.Conv2d)]
     every = []

@@ -55,7 +55,7 @@ def _visit(number: int, name: str) -> None:
 
 def _capture(number: int, name: str) -> None:
     with resources.use_model(ModelChoice(find_model(name), "random")) as model:
-        given = hookviz.prepare(model, torch.zeros(1, 3, 1024, 1024))
+        given = hookviz.prepare_input(model, torch.zeros(1, 3, 1024, 1024))
         cache = capacity.activation_budget().cache(settings().session_mb * MEGABYTE)
         first = hookviz.list_layers(model)[0].name
         with turns.turn(str(number), model.title, need=pass_need(model, given)):

@@ -274,7 +274,7 @@ def test_what_keeps_all_takes_more_where_there_is_more() -> None:
 
 def test_an_input_and_the_models_own_size_tell_the_shape() -> None:
     model = hookviz.load_model("shapesnet")
-    image = hookviz.prepare(model, picture(0, 64, 64), size=256)
+    image = hookviz.prepare_input(model, picture(0, 64, 64), size=256)
     by_input, by_shape = pass_need(model, image), pass_need(model, (3, 256, 256))
     assert by_input is not None
     assert by_shape is not None

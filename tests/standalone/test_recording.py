@@ -335,7 +335,7 @@ def test_a_sum_leads_to_the_layer_before_where_the_page_has_it(
 
 
 def test_what_excites_a_channel_is_there_with_an_atlas(tmp_path: Path) -> None:
-    atlas = hookviz.read_atlas("assets/atlases/shapesnet.atlas")
+    atlas = hookviz.load_atlas("assets/atlases/shapesnet.atlas")
     words = "among images"
     subject = subject_of(hookviz.load_model("shapesnet"), atlas=atlas, atlas_words=words)
     page = recorded(subject, [LAST], tmp_path)

@@ -129,7 +129,7 @@ def test_what_can_not_be_saved_is_refused(
     given = dict(given)
     path = tmp_path / given.pop("path", "star.html")
     if "atlas" in given:
-        given["atlas"] = hookviz.read_atlas(f"assets/atlases/{given['atlas']}.atlas")
+        given["atlas"] = hookviz.load_atlas(f"assets/atlases/{given['atlas']}.atlas")
     with pytest.raises(kind, match=words):
         hookviz.save_page(capture, path, **given)
     assert not path.exists()

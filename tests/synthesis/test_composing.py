@@ -9,19 +9,19 @@ import torch
 from torch import Tensor
 
 import hookviz
-from hookviz import FunctionObjective, Objective, ObjectiveSum, SynthesisMethod
+from hookviz import FunctionObjective, MaximizationConfig, Objective, ObjectiveSum
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.synthesis.settings import NONE
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, seeded
 from tests.synthesis.networks import SIDE, normalised
 
-STILL = SynthesisMethod(size=SIDE, robustness=NONE)
+STILL = MaximizationConfig(size=SIDE, robustness=NONE)
 A, B = Objective.of_channel("conv1", 1), Objective.of_channel("conv2", 5, cell=(0, 2))
 FIRST, SECOND = torch.arange(24.0).reshape(2, 3, 4), torch.arange(60.0).reshape(6, 2, 5) ** 2
 
 
-SHORT = SynthesisMethod(size=32)
+SHORT = MaximizationConfig(size=32)
 Outputs = Mapping[str | None, Tensor]
 
 
@@ -106,9 +106,9 @@ def test_a_step_follows_the_gradient_that_torch_finds_by_itself(
 
 
 def test_several_pictures_penalties_and_diversity_go_with_several_layers(tiny: Model) -> None:
-    method = SynthesisMethod(size=32, penalty="L2", diversity=5.0)
-    pair = hookviz.maximize(tiny, B - A, steps=3, pictures=2, method=method)
-    one = Optimization(tiny, [B - A], SynthesisMethod(size=32, penalty="L2"))
+    method = MaximizationConfig(size=32, penalty="L2", diversity=5.0)
+    pair = hookviz.maximize_activation(tiny, B - A, steps=3, pictures=2, method=method)
+    one = Optimization(tiny, [B - A], MaximizationConfig(size=32, penalty="L2"))
     one.run(1)
     assert pair.history.shape == (3, 2)
     assert pair.history[0, 0] == pytest.approx(one.history[0][0], rel=1e-4)
@@ -128,7 +128,7 @@ def test_what_can_not_be_is_named(
     goal: ObjectiveSum, error: type[Exception], message: str, tiny: Model
 ) -> None:
     with pytest.raises(error, match=message):
-        hookviz.maximize(tiny, goal, steps=2, method=SynthesisMethod(size=32))
+        hookviz.maximize_activation(tiny, goal, steps=2, method=MaximizationConfig(size=32))
 
 
 def test_only_goals_and_numbers_compose() -> None:
@@ -158,8 +158,8 @@ def test_any_function_of_several_layers_is_followed_as_torch_does_it(tiny: Model
 
 def test_it_rises_falls_and_composes_with_units(tiny: Model) -> None:
     goal = FunctionObjective(("conv1", "conv2"), contrast)
-    up = hookviz.maximize(tiny, goal, steps=60, method=STILL)
-    down = hookviz.maximize(
+    up = hookviz.maximize_activation(tiny, goal, steps=60, method=STILL)
+    down = hookviz.maximize_activation(
         tiny,
         FunctionObjective(goal.layers, contrast, rises=False),
         steps=60,
@@ -169,7 +169,7 @@ def test_it_rises_falls_and_composes_with_units(tiny: Model) -> None:
     both = 2 * goal - Objective.of_class(1)
     assert both.layers == ("conv1", "conv2", None)
     assert both.says(tiny) == "2 × the goal 'contrast' − the score of class 1"
-    made = hookviz.maximize(tiny, both, steps=15, method=SHORT)
+    made = hookviz.maximize_activation(tiny, both, steps=15, method=SHORT)
     assert made.history[-1] > made.history[0]
 
 
@@ -177,8 +177,8 @@ def test_scores_and_one_name_will_do(tiny: Model) -> None:
     alone = FunctionObjective("conv2", lambda outputs: outputs["conv2"].mean(), "all of it")
     assert (alone.layers, alone.says(tiny)) == (("conv2",), "the goal 'all of it'")
     scores = FunctionObjective(None, lambda outputs: outputs[None][1, 0, 0])
-    by_function = hookviz.maximize(tiny, scores, steps=3, method=SHORT)
-    by_class = hookviz.maximize(tiny, Objective.of_class(1), steps=3, method=SHORT)
+    by_function = hookviz.maximize_activation(tiny, scores, steps=3, method=SHORT)
+    by_class = hookviz.maximize_activation(tiny, Objective.of_class(1), steps=3, method=SHORT)
     assert by_function.values == pytest.approx(by_class.values, rel=1e-4)
 
 
@@ -205,7 +205,7 @@ def test_a_goal_that_can_not_be_followed_says_why(
 ) -> None:
     goal = FunctionObjective(["conv2"], function)
     with pytest.raises(error, match=message):
-        hookviz.maximize(tiny, goal, steps=2, method=SHORT)
+        hookviz.maximize_activation(tiny, goal, steps=2, method=SHORT)
     assert not any(each._forward_hooks for each in tiny.network.modules())
 
 
@@ -219,7 +219,7 @@ class Calling(Tiny):
 def test_a_function_of_the_network_s_code_is_told_from_a_layer() -> None:
     goal = Objective.of_channel("conv1", 1) - Objective.of_channel("relu() after conv1", 1)
     with pytest.raises(hookviz.SettingError, match="is a function in the network's code"):
-        hookviz.maximize(as_model(seeded(Calling)), goal, steps=2, method=SHORT)
+        hookviz.maximize_activation(as_model(seeded(Calling)), goal, steps=2, method=SHORT)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.synthesis.networks import correlation, normalised
 
 def test_an_early_layer_gives_the_image_back_and_a_late_one_less() -> None:
     model = hookviz.load_model("squeezenet")
-    model_input = hookviz.prepare(model, "assets/samples/cat.jpg", size=96)
+    model_input = hookviz.prepare_input(model, "assets/samples/cat.jpg", size=96)
     image = model_input.tensor[0]
     correlations, distances = [], []
     for layer in ("features.0", "features.12.expand3x3"):
@@ -33,7 +33,7 @@ def test_an_early_layer_gives_the_image_back_and_a_late_one_less() -> None:
 
 
 def test_errors(tiny: Model) -> None:
-    model_input = hookviz.prepare(tiny, picture())
+    model_input = hookviz.prepare_input(tiny, picture())
     with pytest.raises(hookviz.UnknownLayerError, match="conv2"):
         begin_inversion(tiny, model_input, "conv9")
     dark = nn.Sequential(nn.Conv2d(3, 2, 3), nn.Threshold(1e9, 0.0))

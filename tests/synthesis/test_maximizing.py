@@ -4,17 +4,17 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz import Objective, SynthesisMethod
+from hookviz import MaximizationConfig, Objective
 from hookviz.synthesis.optimizing import Optimization
 from hookviz.types import Model
 from tests.networks import as_model, seeded
 
-SHORT = SynthesisMethod(size=32)
+SHORT = MaximizationConfig(size=32)
 
 
 def test_pictures_rise_and_say_how_far(tiny: Model) -> None:
     told: list[float] = []
-    result = hookviz.maximize(
+    result = hookviz.maximize_activation(
         tiny, Objective.of_class(2), steps=20, method=SHORT, progress=told.append
     )
     assert result.pictures[0].shape == (32, 32, 3)
@@ -28,7 +28,9 @@ def test_pictures_rise_and_say_how_far(tiny: Model) -> None:
 def test_several_of_one_begin_with_seeds_in_order_and_go_on_as_if_done_at_once(
     tiny: Model,
 ) -> None:
-    pair = hookviz.maximize(tiny, Objective.of_class(0), steps=3, pictures=2, method=SHORT)
+    pair = hookviz.maximize_activation(
+        tiny, Objective.of_class(0), steps=3, pictures=2, method=SHORT
+    )
     alone = Optimization(tiny, [Objective.of_class(0)], SHORT, seeds=(1,))
     alone.run(3)
     assert len(pair.objectives) == 2
@@ -36,7 +38,9 @@ def test_several_of_one_begin_with_seeds_in_order_and_go_on_as_if_done_at_once(
     far = np.abs(pair.pictures[1].astype(int) - alone.pictures()[0].astype(int))
     assert far.max() <= 2
     resumed = pair.resumed(6)
-    whole = hookviz.maximize(tiny, Objective.of_class(0), steps=6, pictures=2, method=SHORT)
+    whole = hookviz.maximize_activation(
+        tiny, Objective.of_class(0), steps=6, pictures=2, method=SHORT
+    )
     assert (pair.steps, resumed.steps) == (3, 6)
     np.testing.assert_array_equal(resumed.pictures, whole.pictures)
 
@@ -44,7 +48,7 @@ def test_several_of_one_begin_with_seeds_in_order_and_go_on_as_if_done_at_once(
 @pytest.mark.parametrize("steps", [0, 5000])
 def test_steps_are_bounded(steps: int, tiny: Model) -> None:
     with pytest.raises(hookviz.SettingError, match="1 to 4096"):
-        hookviz.maximize(tiny, Objective.of_class(0), steps=steps, method=SHORT)
+        hookviz.maximize_activation(tiny, Objective.of_class(0), steps=steps, method=SHORT)
 
 
 class Dead(nn.Module):
@@ -73,9 +77,12 @@ class Dead(nn.Module):
 def test_a_dead_end_is_told_with_a_layer_that_works(objective: Objective, message: str) -> None:
     model = as_model(seeded(Dead))
     with pytest.raises(hookviz.ModelError, match=f"{message}.*Layer 'conv' has one"):
-        hookviz.maximize(model, objective, steps=2, method=SHORT)
+        hookviz.maximize_activation(model, objective, steps=2, method=SHORT)
     assert (
-        hookviz.maximize(model, Objective.of_channel("conv", 1), steps=2, method=SHORT).steps == 2
+        hookviz.maximize_activation(
+            model, Objective.of_channel("conv", 1), steps=2, method=SHORT
+        ).steps
+        == 2
     )
 
 
@@ -87,7 +94,7 @@ def test_a_cut_gradient_is_told() -> None:
 
     model = as_model(seeded(Detached))
     with pytest.raises(hookviz.ModelError, match="no gradient gets from the score of class 1"):
-        hookviz.maximize(model, Objective.of_class(1), steps=2, method=SHORT)
+        hookviz.maximize_activation(model, Objective.of_class(1), steps=2, method=SHORT)
 
 
 def test_grey_networks_and_blocks_without_gradients() -> None:
@@ -96,7 +103,9 @@ def test_grey_networks_and_blocks_without_gradients() -> None:
         hookviz.Preprocess(32, 32, (0.5,), (0.5,)),
     )
     with torch.inference_mode():
-        result = hookviz.maximize(grey, Objective.of_channel("0", 1), steps=3, method=SHORT)
+        result = hookviz.maximize_activation(
+            grey, Objective.of_channel("0", 1), steps=3, method=SHORT
+        )
     assert result.pictures[0].shape == (32, 32, 3)
     with pytest.raises(hookviz.ModelError, match="answers 1 image with"):
-        hookviz.maximize(grey, Objective.of_class(0), steps=3, method=SHORT)
+        hookviz.maximize_activation(grey, Objective.of_class(0), steps=3, method=SHORT)

@@ -27,15 +27,15 @@ from hookviz.synthesis.optimizing import (
     diversity_penalty,
     run_resumed,
 )
-from hookviz.synthesis.settings import NONE, SynthesisMethod
+from hookviz.synthesis.settings import NONE, MaximizationConfig
 from hookviz.types import Model
 from tests.networks import Tiny, as_model, hook_count, random_input, seeded
 from tests.odd_batches import MIXING, Averages, Momentum, Odd
 from tests.synthesis.networks import SIDE, Filter, correlation, gabor, model_of, normalised
 from tests.wide_networks import Wide, WideViewed
 
-STILL = SynthesisMethod(size=SIDE, robustness=NONE, penalty="L2", strength=30.0)
-SHORT = SynthesisMethod(size=32)
+STILL = MaximizationConfig(size=SIDE, robustness=NONE, penalty="L2", strength=30.0)
+SHORT = MaximizationConfig(size=32)
 
 
 @pytest.mark.parametrize("kind", MIXING)
@@ -132,7 +132,7 @@ SECOND = Path(__file__).with_name("second_shapesnet.safetensors")
 """ShapesNet from another seed, on other drawings, by scripts/train_bundled.py; halves."""
 
 
-def optimized(model: Model, objective: Objective, method: SynthesisMethod, steps: int) -> Tensor:
+def optimized(model: Model, objective: Objective, method: MaximizationConfig, steps: int) -> Tensor:
     optimization = Optimization(model, [objective], method)
     optimization.run(steps)
     return optimization.tensor()[0]
@@ -149,7 +149,9 @@ def test_a_classs_picture_is_of_that_class_to_another_network_too(space: str) ->
     names = ("star", "ring", "flower")
     targets = [model.categories.index(name) for name in names]
     optimization = Optimization(
-        model, [Objective.of_class(target) for target in targets], SynthesisMethod(96, space=space)
+        model,
+        [Objective.of_class(target) for target in targets],
+        MaximizationConfig(96, space=space),
     )
     optimization.run(80)
     judge = ShapesNet().eval()
@@ -180,11 +182,11 @@ def test_values_are_those_of_a_plain_pass() -> None:
     "method",
     [
         SHORT,
-        SynthesisMethod(32, space="MACO", seed=5),
-        SynthesisMethod(32, penalty="total variation"),
+        MaximizationConfig(32, space="MACO", seed=5),
+        MaximizationConfig(32, penalty="total variation"),
     ],
 )
-def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(method: SynthesisMethod) -> None:
+def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(method: MaximizationConfig) -> None:
     model, goals = as_model(seeded(Tiny)), [Objective.of_channel("conv2", 2)]
     at_once = Optimization(model, goals, method)
     at_once.run(9)
@@ -196,7 +198,7 @@ def test_stopped_and_gone_on_with_it_is_the_same_to_the_bit(method: SynthesisMet
     second.run(9)
     assert torch.equal(at_once.tensor(), second.tensor())
     assert at_once.history == second.history
-    other = Optimization(model, goals, SynthesisMethod(32, seed=1))
+    other = Optimization(model, goals, MaximizationConfig(32, seed=1))
     other.run(9)
     assert not torch.equal(at_once.tensor(), other.tensor())
 
@@ -233,7 +235,7 @@ def test_a_penalty_does_what_it_is_called(penalty: str) -> None:
 
     model, goal = as_model(seeded(Tiny)), Objective.of_channel("conv2", 0)
     free, held = (
-        optimized(model, goal, SynthesisMethod(32, penalty=each, strength=5.0), 40)
+        optimized(model, goal, MaximizationConfig(32, penalty=each, strength=5.0), 40)
         for each in ("none", penalty)
     )
     assert cost(held) < cost(free) / 2
@@ -243,7 +245,7 @@ def test_diverse_pictures_are_less_alike() -> None:
     def gram_cosine(diversity: float) -> float:
         model = hookviz.load_model("shapesnet")
         goals: list[Any] = [Objective.of_channel("stage2.second.conv", 3)] * 2
-        method = SynthesisMethod(48, diversity=diversity)
+        method = MaximizationConfig(48, diversity=diversity)
         optimization = Optimization(model, goals, method, seeds=(0, 1))
         optimization.run(40)
         captures = [
@@ -263,9 +265,11 @@ def test_what_takes_too_much_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     small = Memory(200_000_000, lambda: 0)
     monkeypatch.setattr(optimizing, "own_memory", lambda: small)
     model = as_model(seeded(Tiny))
-    assert Optimization(model, [Objective.of_class(0)], SynthesisMethod(512)).nbytes < 100_000_000
+    assert (
+        Optimization(model, [Objective.of_class(0)], MaximizationConfig(512)).nbytes < 100_000_000
+    )
     with pytest.raises(hookviz.ModelError, match=r"64 pictures of 512×512 take about .* Fewer"):
-        Optimization(model, [Objective.of_class(0)] * 64, SynthesisMethod(512))
+        Optimization(model, [Objective.of_class(0)] * 64, MaximizationConfig(512))
 
 
 def test_no_pictures_are_refused() -> None:
@@ -287,7 +291,7 @@ def test_the_penalty_is_the_mean_cosine_of_gram_matrices() -> None:
 
 
 def optimization(model: Model) -> Optimization:
-    return Optimization(model, [Objective.of_channel("conv2", 0)], SynthesisMethod(size=32))
+    return Optimization(model, [Objective.of_channel("conv2", 0)], MaximizationConfig(size=32))
 
 
 def test_what_a_session_keeps_is_small_and_ends_with_it(tiny: Model) -> None:

@@ -32,7 +32,7 @@ def own_steps(image: Image.Image) -> Tensor:
 def test_a_picture_becomes_what_the_model_makes_of_it(own: bool) -> None:
     model = hookviz.wrap(seeded(Tiny), own_steps) if own else as_model(seeded(Tiny))
     image = picture(width=16, height=16)
-    expected = hookviz.prepare(model, image).tensor
+    expected = hookviz.prepare_input(model, image).tensor
     levels = torch.from_numpy(np.array(image)).movedim(-1, 0)[None] / 255
     span = InputRange.of(model, (3, 16, 16))
     torch.testing.assert_close(span.to_input(levels), expected, rtol=0, atol=1e-5)

@@ -62,4 +62,4 @@ def test_an_oblong_picture_is_turned_and_not_sheared() -> None:
 )
 def test_what_means_nothing_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(hookviz.HookVizError, match=message):
-        hookviz.SynthesisMethod(**given).check()
+        hookviz.MaximizationConfig(**given).check()

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 import hookviz
 from hookviz.training import watching
-from hookviz.training.watching import BadTensor, BadTensorError, watch
+from hookviz.training.watching import NonFiniteTensor, NonFiniteTensorError, watch
 from tests.networks import Tiny, hook_count, random_input, seeded
 
 TARGET = torch.tensor([2])
@@ -81,9 +81,9 @@ def test_a_bad_bias_is_found_where_it_is(network: Tiny, values: list[float], kin
         with torch.no_grad():
             for channel, value in enumerate(values):
                 network.conv2.bias[channel] = value  # type: ignore[index]
-        with pytest.raises(BadTensorError) as caught:
+        with pytest.raises(NonFiniteTensorError) as caught:
             loss_of(network)
-    bad = BadTensor("conv2", 1, "forward", kind, "output", (1, 6, 7, 7))
+    bad = NonFiniteTensor("conv2", 1, "forward", kind, "output", (1, 6, 7, 7))
     assert caught.value.found == bad
     assert isinstance(caught.value, hookviz.HookVizError)
     for part in (
@@ -104,7 +104,7 @@ def test_a_module_that_runs_twice_is_found_by_its_call() -> None:
     grows = Grows()
     with watch(nn.Sequential(grows, nn.Tanh(), grows, grows), record=True) as bad_tensors:
         nn.Sequential(grows, nn.Tanh(), grows, grows)(torch.ones(1, 3))
-    assert bad_tensors == [BadTensor("0", 2, "forward", "inf", "output", (1, 3))]
+    assert bad_tensors == [NonFiniteTensor("0", 2, "forward", "inf", "output", (1, 3))]
 
 
 @pytest.mark.parametrize(("bad", "kind"), [(torch.nan, "nan"), (-torch.inf, "inf")])
@@ -115,10 +115,10 @@ def test_a_bad_gradient_is_found_at_the_output_it_belongs_to(
     with watch(chain):
         for _ in range(2):
             chain(random_input(0))
-        with pytest.raises(BadTensorError) as caught:
+        with pytest.raises(NonFiniteTensorError) as caught:
             back(chain(random_input(0)).sum())
     # The ReLU's output is where the bad gradient arrives, although nothing but Between made it.
-    assert caught.value.found == BadTensor("1", 2, "backward", kind, "output", (1, 4, 16, 16))
+    assert caught.value.found == NonFiniteTensor("1", 2, "backward", kind, "output", (1, 4, 16, 16))
     assert "gradient of the output of 1, backward pass, call 2" in str(caught.value)
 
 
@@ -139,9 +139,9 @@ def test_a_bad_gradient_of_a_parameter_is_found() -> None:
         linear.weight.fill_(1e-10)  # so that what is put out, and the loss of it, are finite
     with watch(linear):
         back(linear(torch.full((1, 1), 1e20)).sum())
-        with pytest.raises(BadTensorError) as caught:
+        with pytest.raises(NonFiniteTensorError) as caught:
             back((linear(torch.full((1, 1), 1e20)) * 1e20).sum())
-    assert caught.value.found == BadTensor("", 1, "backward", "inf", "weight", (1, 1))
+    assert caught.value.found == NonFiniteTensor("", 1, "backward", "inf", "weight", (1, 1))
     assert "gradient of the weight of the model itself" in str(caught.value)
 
 
@@ -155,7 +155,7 @@ def test_what_a_container_computes_by_itself_is_seen() -> None:
             return {"fine": self.inner(batch), "bad": [batch.clone(), batch.log()], "count": 3}
 
     model = Root()
-    with pytest.raises(BadTensorError) as caught, watch(model):
+    with pytest.raises(NonFiniteTensorError) as caught, watch(model):
         model(random_input(0))
     assert caught.value.found.layer == ""
     assert caught.value.found.tensor == "output[bad][1]"
@@ -169,7 +169,7 @@ def test_recording_goes_on_and_says_each_thing_once(network: Tiny) -> None:
             back(loss_of(network, seed))
     forward = [each.layer for each in bad_tensors if each.phase == "forward"]
     assert forward == ["conv1", "relu", "conv2", "head"]  # the model itself gives what head gave
-    assert bad_tensors[0] == BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
+    assert bad_tensors[0] == NonFiniteTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
     assert len(bad_tensors) == len({(each.layer, each.phase, each.tensor) for each in bad_tensors})
     assert {each.tensor for each in bad_tensors if each.phase == "backward"} == {
         *("output", "weight", "bias")
@@ -184,7 +184,7 @@ def test_hooks_are_gone_afterwards_and_after_a_bad_tensor(network: Tiny) -> None
     assert not any(parameter._backward_hooks for parameter in network.parameters())
     back(loss * torch.nan)  # nothing looks any more
     chain = nn.Sequential(network, Between(torch.nan))
-    with pytest.raises(BadTensorError), watch(chain):
+    with pytest.raises(NonFiniteTensorError), watch(chain):
         back(chain(random_input(0)).sum())
     assert hook_count(chain) == 0
 
@@ -259,7 +259,7 @@ def test_a_program_inside_is_watched_as_a_whole(program: Callable[[nn.Module], n
     with watch(network, record=True) as bad_tensors:
         network(batch)
     # Not of 1.0, whose calls torch makes by itself: the first layer that it returns to.
-    assert bad_tensors[0] == BadTensor("1", 0, "forward", "inf", "output", (2, 3))
+    assert bad_tensors[0] == NonFiniteTensor("1", 0, "forward", "inf", "output", (2, 3))
     assert hook_count(network) == 0
 
 
@@ -297,10 +297,10 @@ def test_a_bad_loss_of_finite_outputs_is_named(
         back(loss_of(network))
         loss = loss_of_scores(network(random_input(0)))
         assert not torch.isfinite(loss)
-        with pytest.raises(BadTensorError) as caught:
+        with pytest.raises(NonFiniteTensorError) as caught:
             back(loss)
     gradients = torch.autograd.grad(loss, list(network.parameters()))
-    assert caught.value.found == BadTensor("", 1, "loss", kind, "loss", ())
+    assert caught.value.found == NonFiniteTensor("", 1, "loss", kind, "loss", ())
     assert "in the loss" in str(caught.value)
     for gradient in gradients:  # of which none would have told
         assert torch.isfinite(gradient).all()
@@ -321,7 +321,7 @@ def test_a_loss_is_seen_however_its_backward_pass_is_begun(
     with watch(network, record=True) as bad_tensors:
         backward(network(random_input(0)).mean() + torch.inf, network.head.weight)
         backward(network(random_input(0)).mean(), network.head.weight)
-    assert bad_tensors == [BadTensor("", 0, "loss", "inf", "loss", ())]
+    assert bad_tensors == [NonFiniteTensor("", 0, "loss", "inf", "loss", ())]
 
 
 def test_a_scaler_may_let_gradients_overflow_and_nothing_else(network: Tiny) -> None:
@@ -335,7 +335,7 @@ def test_a_scaler_may_let_gradients_overflow_and_nothing_else(network: Tiny) -> 
         assert not torch.isfinite(gradient).all()
         scaler.step(optimiser)
         scaler.update()
-        with pytest.raises(BadTensorError, match="in the output of conv1"):
+        with pytest.raises(NonFiniteTensorError, match="in the output of conv1"):
             network(random_input(0) * torch.nan)
 
 
@@ -352,18 +352,18 @@ def test_on_a_card_a_bad_tensor_is_told_once_the_backward_pass_has_ended(network
         network.conv1.weight[0] = torch.nan
     with watch(network):
         loss = loss_of(network)  # not here: nothing waits within a forward pass
-        with pytest.raises(BadTensorError) as caught:
+        with pytest.raises(NonFiniteTensorError) as caught:
             back(loss)
         stopped.append(caught.value.found)
         with torch.no_grad():
             network(random_input(0))
-            with pytest.raises(BadTensorError) as caught:
+            with pytest.raises(NonFiniteTensorError) as caught:
                 network(random_input(0))  # as the next one begins, without a backward pass
         stopped.append(caught.value.found)
-    with pytest.raises(BadTensorError) as caught, torch.no_grad(), watch(network):
+    with pytest.raises(NonFiniteTensorError) as caught, torch.no_grad(), watch(network):
         network(random_input(0))
     stopped.append(caught.value.found)
-    first = BadTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
+    first = NonFiniteTensor("conv1", 0, "forward", "nan", "output", (1, 4, 16, 16))
     assert stopped == [first, replace(first, call=1), first]
     assert hook_count(network) == 0
 
@@ -374,9 +374,9 @@ def test_on_a_card_a_bad_gradient_and_a_bad_loss_are_told_in_their_order(
     network: Tiny, bad: float, kind: str
 ) -> None:
     chain = nn.Sequential(network.conv1, nn.ReLU(inplace=True), Between(bad), network.conv2)
-    with watch(chain), pytest.raises(BadTensorError) as caught:
+    with watch(chain), pytest.raises(NonFiniteTensorError) as caught:
         back(chain(random_input(0)).sum())
-    assert caught.value.found == BadTensor("1", 0, "backward", kind, "output", (1, 4, 16, 16))
+    assert caught.value.found == NonFiniteTensor("1", 0, "backward", kind, "output", (1, 4, 16, 16))
     with watch(network, record=True) as bad_tensors:
         back(loss_of(network) + bad)
     assert [(each.phase, each.kind) for each in bad_tensors] == [("loss", kind)]

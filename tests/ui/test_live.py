@@ -62,7 +62,7 @@ def test_the_part_that_is_framed_is_what_the_network_sees(
     model = hookviz.load_model(name, weights="random")
     side, seen = frame_geometry(model, size=size, whole=whole)
     frame = encoded(picture(1, side * 4 // 3, side))  # as the browser shrinks it
-    made = hookviz.prepare(model, frame, size=size, whole=whole)
+    made = hookviz.prepare_input(model, frame, size=size, whole=whole)
     crop = made.crop
     assert crop is not None
     assert seen is not None

@@ -1,7 +1,7 @@
 """Record who attends to whom: the layers that attend, their weights, and the weights' gradients.
 
 `attending_layers` lists the layers without computing any weight. `attention` records the weights of
-one pass as an `Attention`, which rolls them out through the layers. With a target, torch's own
+one pass as an `AttentionMaps`, which rolls them out through the layers. With a target, torch's own
 functions are computed by products and a softmax in place of their fused kernels, through which no
 gradient by the weights comes.
 """
@@ -17,7 +17,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 from torch.jit import ScriptModule
 from torch.nn import functional
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import without_batch
 from hookviz.capturing.wanted_layers import layers_by_selector
@@ -196,7 +196,7 @@ def _script_in(network: nn.Module) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Attention(Mapping[str, Tensor]):
+class AttentionMaps(Mapping[str, Tensor]):
     """Attention weights of one image in one model, by written address.
 
     ``attention["blocks.0.attn"]`` are those of the layer's first time; ``"blocks.0.attn#1"`` those
@@ -260,10 +260,11 @@ class Attention(Mapping[str, Tensor]):
         Raises:
             HookVizError: a layer has windows, or does not attend among one number of tokens.
 
-        >>> from hookviz.explaining.attention.weights import Attention
-        >>> model_input = hookviz.prepare(hookviz.load_model("shapesnet"), torch.ones(3, 8, 8))
+        >>> from hookviz.explaining.attention.weights import AttentionMaps
+        >>> model = hookviz.load_model("shapesnet")
+        >>> model_input = hookviz.prepare_input(model, torch.ones(3, 8, 8))
         >>> one_head = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]])  # (heads, queries, keys)
-        >>> Attention("two layers", model_input, {"0": one_head, "1": one_head}, None).rollout()
+        >>> AttentionMaps("two layers", model_input, {"0": one_head, "1": one_head}, None).rollout()
         tensor([[0.2500, 0.7500],
                 [0.0000, 1.0000]])
         """
@@ -290,11 +291,12 @@ class Attention(Mapping[str, Tensor]):
         Raises:
             HookVizError: no target was asked for; or as `rollout`.
 
-        >>> from hookviz.explaining.attention.weights import Attention
-        >>> model_input = hookviz.prepare(hookviz.load_model("shapesnet"), torch.ones(3, 8, 8))
+        >>> from hookviz.explaining.attention.weights import AttentionMaps
+        >>> model = hookviz.load_model("shapesnet")
+        >>> model_input = hookviz.prepare_input(model, torch.ones(3, 8, 8))
         >>> weights = {"0": torch.tensor([[[0.5, 0.5], [0.0, 1.0]]])}  # (heads, queries, keys)
         >>> gradients = {"0": torch.tensor([[[-1.0, 4.0], [1.0, 0.0]]])}
-        >>> Attention("one layer", model_input, weights, None, 0, gradients).gradient_rollout()
+        >>> AttentionMaps("one layer", model_input, weights, None, 0, gradients).gradient_rollout()
         tensor([[1., 2.],
                 [0., 1.]])
         """
@@ -352,7 +354,7 @@ def attention(
     size: int | None = None,
     whole: bool = False,
     edits: Mapping[Any, Any] | None = None,
-) -> Attention:
+) -> AttentionMaps:
     """Record the attention weights of every layer that attends, for one image.
 
     They are ``softmax(QKᵀ·scale + bias)`` as the layer computes it (Vaswani et al., "Attention Is
@@ -364,7 +366,7 @@ def attention(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        image: anything that `prepare` takes.
+        image: anything that `prepare_input` takes.
         layers: as `capture` takes them, or None for all that attend. A block such as ``"blocks.0"``
             stands for what attends in it, and ``""`` for the whole network. Of a pattern, those
             that attend are taken. Weights of other layers are not computed.
@@ -395,7 +397,7 @@ def attention(
     torch.Size([4, 17, 17])
     """
     model = with_edits(model, edits)
-    model_input = prepare(model, image, size=size, whole=whole)
+    model_input = prepare_input(model, image, size=size, whole=whole)
     groups = _groups(model, model_input, layers)
     if target is not None:
         return _with_gradients(model, model_input, groups, target)
@@ -407,12 +409,12 @@ def attention(
     weights = _by_address(calls.found, [call.weights for call in calls.found])
     found = read_scores(model.output, output, len(model_input.tensor), len(model.categories))
     scores = None if found is None else without_batch(found.values.float().cpu())
-    return Attention(model.title, model_input, weights, scores)
+    return AttentionMaps(model.title, model_input, weights, scores)
 
 
 def _with_gradients(
     model: Model, model_input: ModelInput, groups: _Groups, target: int | str
-) -> Attention:
+) -> AttentionMaps:
     """Record the weights in a pass that goes back too, from the target's score."""
     with differentiable(model) as network:
         calls = _AttentionGradients(network, _names(groups))
@@ -423,7 +425,7 @@ def _with_gradients(
         scores = scores_in(model, output, 1).values[0]
         number = class_number(target, model.categories, len(scores), model.title)
         gradients = calls.gradients(model, scores[number], image)
-    return Attention(
+    return AttentionMaps(
         model.title,
         model_input,
         _by_address(calls.found, [call.weights for call in calls.found]),

@@ -73,7 +73,7 @@ def record_layer_call(model: Model, image: Any, layer: str, call: int = 0) -> La
         ModelError: the network can't take this input, the layer is more than a convolution or a
             product with a matrix, or where the rows and columns are that it works on is unknown.
     """
-    model_input = inputs.prepare(model, image)
+    model_input = inputs.prepare_input(model, image)
     layout = _check_layer(model, model_input, layer, call)
     with private_replica(model) as replica:
         recorder = _CallRecorder(replica, layer, call, layout)
@@ -397,7 +397,7 @@ def record_norm_call(model: Model, image: Any, layer: str, call: int = 0) -> Nor
         ModelError: the network can't take this input, the layer is more than a layer norm, or
             where rows and columns are is unknown.
     """
-    model_input = inputs.prepare(model, image)
+    model_input = inputs.prepare_input(model, image)
     modules = dict(model.network.named_modules(remove_duplicate=False))
     if layer not in modules:
         raise UnknownLayerError(say("layer in {model}", model=model.title), layer, modules)

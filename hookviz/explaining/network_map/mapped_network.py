@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import engine
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import input_trace
 from hookviz.capturing.recorded_pass import activation_of
 from hookviz.drawing.dimensions import middle_maps
@@ -190,7 +190,7 @@ class NetworkMap:
         return self.png(100)
 
 
-def map_network(
+def draw_network(
     model: Model | nn.Module,
     image: Any,
     *,
@@ -207,7 +207,7 @@ def map_network(
 
     Args:
         model: from `load_model` or `wrap`, or a module of one's own.
-        image: anything that `prepare` takes.
+        image: anything that `prepare_input` takes.
         depth: in how many blocks a shown layer lies at most: with 1 each outer block is one card,
             with its own strongest channels. None opens all of them.
         size: side of the input in pixels, in place of the model's own.
@@ -221,7 +221,7 @@ def map_network(
         HookVizError: it runs no layer.
 
     >>> model = hookviz.load_model("shapesnet")
-    >>> drawn = hookviz.map_network(model, "assets/samples/star.jpg", depth=1)
+    >>> drawn = hookviz.draw_network(model, "assets/samples/star.jpg", depth=1)
     >>> drawn.layers[:3]
     ('stem', 'stage1', 'stage2')
     >>> drawn.svg()[:5], drawn.png()[:4]
@@ -230,7 +230,7 @@ def map_network(
     if depth is not None and (not isinstance(depth, int) or isinstance(depth, bool) or depth < 1):
         raise SettingError(say("depth={depth!r} is not a whole number above 0.", depth=depth))
     model = as_model(model)
-    model_input = prepare(model, image, size=size, whole=whole)
+    model_input = prepare_input(model, image, size=size, whole=whole)
     reporter = ProgressReporter(progress, 2)
     trace = follow_pass(model, model_input, ProgressReporter(reporter.within), joins=True)
     reporter.step()

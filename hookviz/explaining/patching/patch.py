@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hookviz import markup
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.capturing.layer_trace import LayerTrace, input_trace
 from hookviz.capturing.wanted_layers import check_can_intervene, layers_by_selector, wanted_layers
 from hookviz.drawing.comparison_pages import heads_figure, patching_figure
@@ -191,7 +191,9 @@ def patch(
     if callable(target):
         model = replace(model, output=Output(NUMBER, target), categories=(say("the target"),))
         target = 0
-    one, other = (prepare(model, image, size=size, whole=whole) for image in (clean, corrupted))
+    one, other = (
+        prepare_input(model, image, size=size, whole=whole) for image in (clean, corrupted)
+    )
     return patch_inputs(model, one, other, layers, target=target, by=by, progress=progress)
 
 

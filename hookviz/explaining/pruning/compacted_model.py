@@ -133,7 +133,7 @@ def remove_pruned_channels(
     model = as_model(model)
     if image is None:
         image = torch.randn(1, *own_shape(model), generator=torch.Generator().manual_seed(0))
-    model_input = inputs.prepare(model, image)
+    model_input = inputs.prepare_input(model, image)
     network = copied_network(model)
     with private_replica(model):  # where its code takes the image alone, and so a copy's does
         groups = pruning_groups(copied_network(model))

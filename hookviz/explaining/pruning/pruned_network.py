@@ -292,7 +292,7 @@ def prune(
             raise SettingError(
                 say("'channels by effect' needs an image whose scores are looked at.")
             )
-        model_input = inputs.prepare(model, image)
+        model_input = inputs.prepare_input(model, image)
     plan = plan_pruning(
         model,
         names,

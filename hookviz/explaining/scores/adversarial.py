@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError
 from hookviz.explaining.scores.scoring import class_scores
@@ -232,7 +232,7 @@ def smallest_change(
         ModelError: it puts out no class scores, or can't be differentiated.
 
     >>> model = hookviz.load_model("squeezenet")
-    >>> model_input = hookviz.prepare(model, "assets/samples/coffee.jpg")
+    >>> model_input = hookviz.prepare_input(model, "assets/samples/coffee.jpg")
     >>> change = smallest_change(model, model_input, model.categories.index("toaster"))
     >>> change.found, change.bound, change.moved  # no number moved by more than 1 of 255
     (True, 1, 1)
@@ -289,7 +289,7 @@ def class_to_make(model: Model, scores: Tensor) -> int:
 
 def read_back(model: Model, picture: Pixels) -> ModelInput:
     """Return the input that a picture makes, ``(H, W, 3)``, when its PNG file is opened whole."""
-    return prepare(model, encode_png(picture), size=min(picture.shape[:2]), whole=True)
+    return prepare_input(model, encode_png(picture), size=min(picture.shape[:2]), whole=True)
 
 
 def class_scores_of(model: Model, model_input: ModelInput) -> Tensor:
@@ -350,7 +350,9 @@ def other_answer(
         model = load_model(name)
     except HookVizError:
         return None
-    before, after = (prepare(model, encode_png(each)) for each in (change.original, change.picture))
+    before, after = (
+        prepare_input(model, encode_png(each)) for each in (change.original, change.picture)
+    )
     scores = class_scores_of(model, before)
     own = search(model, before, class_to_make(model, scores), progress=reporter.within)
     return OtherAnswer(model, scores, class_scores_of(model, after), own)

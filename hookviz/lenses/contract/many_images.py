@@ -15,7 +15,7 @@ from typing import Any, TypeVar, overload
 from torch import Tensor, nn
 
 from hookviz.capturing.batch_images import Images, image_count, name_images, named
-from hookviz.capturing.inputs import open_source, prepare
+from hookviz.capturing.inputs import open_source, prepare_input
 from hookviz.drawing.panels import TextPanel
 from hookviz.errors import HookVizError, SettingError, UnknownNameError, shorten
 from hookviz.hooking.forward_pass import ProgressReporter
@@ -60,7 +60,9 @@ def over_images(
     digests: set[str] = set()
     for name, prepared in prepared_alike(subject, by_name, reporter).items():
         try:
-            model_input = prepare(subject.model, prepared)  # says why where it could not be before
+            model_input = prepare_input(
+                subject.model, prepared
+            )  # says why where it could not be before
             if model_input.digest not in digests and len(digests) != most:
                 results[name] = compute(model_input, by_name[name], reporter.within)
             digests.add(model_input.digest)
@@ -99,7 +101,7 @@ def prepared_alike(
         try:
             # a tensor is an input already, which nothing can make larger or smaller
             own = {} if isinstance(image, Tensor | ModelInput) else options
-            inputs[name] = prepare(subject.model, image, **own)
+            inputs[name] = prepare_input(subject.model, image, **own)
         except HookVizError:
             inputs[name] = image
     reporter.step()
@@ -107,7 +109,7 @@ def prepared_alike(
 
 
 def _own_options(subject: Subject) -> dict[str, Any]:
-    """Return the `prepare` options that make the subject's own input of its image."""
+    """Return the `prepare_input` options that make the subject's own input of its image."""
     steps = subject.model.preprocess
     if not isinstance(steps, Preprocess):
         return {}
@@ -120,7 +122,7 @@ def _own_options(subject: Subject) -> dict[str, Any]:
     ]
     for options in candidates if subject.image is not None else []:
         try:
-            model_input = prepare(subject.model, subject.image, **options)
+            model_input = prepare_input(subject.model, subject.image, **options)
         except HookVizError:
             continue
         if model_input.digest == subject.model_input.digest:
@@ -215,7 +217,7 @@ def stream_lens(
     folder, keys = path_of(to), dict[str, str]()
 
     def is_there(name: str, source: Any) -> bool:
-        model_input = prepare(model, source, size=size, whole=whole)
+        model_input = prepare_input(model, source, size=size, whole=whole)
         keys[name] = _key(slug, model, model_input, parameters)
         numbers, key = (folder / _as_folder(name) / each for each in (NUMBERS, _KEY))
         return numbers.exists() and key.exists() and key.read_text() == keys[name] != ""

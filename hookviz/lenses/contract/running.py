@@ -166,12 +166,12 @@ def _subject_of(
         vector = vector_in(parameters[LIKE])
         if vector is None:
             other = inputs.open_source(model, parameters[LIKE])
-            parameters[LIKE] = inputs.prepare(model, other, size=size, whole=whole)
+            parameters[LIKE] = inputs.prepare_input(model, other, size=size, whole=whole)
         else:
             parameters[LIKE] = vector
     return Subject(
         model=model,
-        model_input=inputs.prepare(model, source, size=size, whole=whole),
+        model_input=inputs.prepare_input(model, source, size=size, whole=whole),
         image=source if isinstance(source, InputImage) else None,
         cache=cache,
         progress=progress,

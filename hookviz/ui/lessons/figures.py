@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.overlay import shrunk
 from hookviz.drawing.pictures import encode_jpeg
@@ -174,7 +174,7 @@ def verdicts(scene: LessonScene, choice: str, *, relu: bool = True) -> tuple[Ver
     def compute() -> tuple[Verdict, ...]:
         score = partial(scores_of, scene.model) if relu else scores_without_relu
         return tuple(
-            Verdict(sample, score(prepare(scene.model, sample_image(sample))))
+            Verdict(sample, score(prepare_input(scene.model, sample_image(sample))))
             for sample in chosen_samples(scene, choice)
         )
 

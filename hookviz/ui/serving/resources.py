@@ -199,7 +199,7 @@ def prepare(model: Model, image: InputImage, *, size: int | None, whole: bool) -
     key = ("input", model.name, model.digest, image.digest, size, whole)
     model_input: ModelInput | None = cache.get(key)
     if model_input is None:
-        model_input = inputs.prepare(model, image, size=size, whole=whole)
+        model_input = inputs.prepare_input(model, image, size=size, whole=whole)
         picture_bytes = 0 if model_input.picture is None else model_input.picture.nbytes
         cache.put(key, model_input, model_input.tensor.nbytes + picture_bytes)
     return model_input

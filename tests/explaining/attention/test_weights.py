@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 import hookviz
-from hookviz.explaining.attention.weights import Attention, attending_layers, no_attention_error
+from hookviz.explaining.attention.weights import AttentionMaps, attending_layers, no_attention_error
 from hookviz.hooking import attention_calls
 from hookviz.types import Model
 from tests.attending import Patches, assert_same, in_heads, model_of, plain_pass, vit
@@ -197,12 +197,12 @@ def test_rollout_is_that_of_abnar_and_zuidema() -> None:
 def test_rollout_refuses_what_does_not_go_through(
     shapes: list[tuple[int, ...]], words: str, tiny: Model, noise: Tensor
 ) -> None:
-    model_input = hookviz.prepare(tiny, noise)
+    model_input = hookviz.prepare_input(tiny, noise)
     masked = {"0": torch.tensor([[[0.0, 0.0], [1.0, 0.0]]])}  # a token that may not look at any
-    rolled = Attention("ours", model_input, masked, None).rollout()
+    rolled = AttentionMaps("ours", model_input, masked, None).rollout()
     assert rolled.tolist() == [[1.0, 0.0], [0.5, 0.5]]
     weights = {str(number): torch.ones(shape) for number, shape in enumerate(shapes)}
-    refused = Attention("ours", model_input, weights, None, 0, weights)
+    refused = AttentionMaps("ours", model_input, weights, None, 0, weights)
     for rollout in (refused.rollout, refused.gradient_rollout):
         with pytest.raises(hookviz.HookVizError, match=words):
             rollout()
@@ -313,7 +313,7 @@ class Transposed(ByHand):
 def test_gradients_are_the_same_however_attention_is_written(kind: type[ByHand]) -> None:
     image = random_input(0)
 
-    def found(kind: type[ByHand]) -> Attention:
+    def found(kind: type[ByHand]) -> AttentionMaps:
         return hookviz.attention(as_model(seeded(lambda: Patches(kind()))), image, target=CLASS)
 
     own, other = found(ByHand), found(kind)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.attribution import batched_passes
 from hookviz.explaining.attribution.batched_passes import (
     agree_within,
@@ -59,7 +59,7 @@ def test_they_are_what_autograd_gives_however_many_go_at_once(
     leaf = images.clone().requires_grad_()
     expected = plainly(network, leaf, target)
     (gradient,) = torch.autograd.grad(expected.sum(), leaf)
-    model_input = prepare(model, random_input(9))
+    model_input = prepare_input(model, random_input(9))
     asked: list[tuple[int, int]] = []
 
     def inputs(start: int, stop: int) -> Tensor:
@@ -112,7 +112,7 @@ def test_each_input_has_what_a_fresh_network_gives_it_alone(
     expected = plain(leaf)
     (gradient,) = torch.autograd.grad(expected.sum(), leaf)
     model = as_model(network)
-    model_input = prepare(model, image)
+    model_input = prepare_input(model, image)
     options: dict[str, Any] = {"count": len(images), "progress": ignore}
 
     def inputs(start: int, stop: int) -> Tensor:
@@ -150,7 +150,7 @@ def test_gradients_that_know_each_other_are_taken_one_by_one() -> None:
         expected += torch.autograd.grad(network(leaf)[0, 3], leaf)
     model = as_model(network)
     batches = iter_target_values(
-        *(model, prepare(model, image), CLASS, lambda at, to: images[at:to]),
+        *(model, prepare_input(model, image), CLASS, lambda at, to: images[at:to]),
         count=6,
         gradients=True,
         progress=ignore,
@@ -170,7 +170,7 @@ def test_a_pass_takes_no_more_than_there_is_room_for() -> None:
             return scores
 
     model = as_model(seeded(Wide))
-    model_input = prepare(model, random_input(0, 512))  # 64 MB of activations an image
+    model_input = prepare_input(model, random_input(0, 512))  # 64 MB of activations an image
     batches = iter_target_values(
         model,
         model_input,
@@ -253,7 +253,7 @@ def test_a_batch_that_memory_is_short_for_is_halved() -> None:
     batches = list(
         iter_target_values(
             model,
-            prepare(model, random_input(9)),
+            prepare_input(model, random_input(9)),
             CLASS,
             lambda start, stop: images[start:stop],
             count=20,

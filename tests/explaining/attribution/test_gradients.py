@@ -45,7 +45,7 @@ class InPlace(nn.Module):
 
 
 def prepared(model: hookviz.Model, given: Tensor) -> hookviz.ModelInput:
-    return inputs.prepare(model, given)
+    return inputs.prepare_input(model, given)
 
 
 def differences(function: Callable[[Tensor], Tensor], at: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torchvision.transforms import functional as F
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import SettingError
 from hookviz.explaining.attribution.methods import (
     BASELINES,
@@ -62,7 +62,7 @@ def test_every_masked_image_is_asked_about_on_a_fresh_network(kind: type[Odd]) -
     network, image = seeded(kind), random_input(5)
     activation = network.conv1(image)[0].detach().numpy()
     model = as_model(network)
-    _, weights = score_cam(model, prepare(model, image), activation, target=2, top=6)
+    _, weights = score_cam(model, prepare_input(model, image), activation, target=2, top=6)
     low = activation.min((1, 2), keepdims=True)
     masks = (activation - low) / (activation.max((1, 2), keepdims=True) - low)
     expected = alone(network, torch.from_numpy(masks)[:, None] * image)[:, 2].softmax(0)
@@ -74,7 +74,7 @@ def test_integrated_gradients_agree_with_captum(baseline: str) -> None:
     import captum.attr  # noqa: PLC0415
 
     model = hookviz.load_model("shapesnet")
-    model_input = hookviz.prepare(model, picture(), size=64)
+    model_input = hookviz.prepare_input(model, picture(), size=64)
     start = baseline_of(model, model_input, baseline)
     result = integrated_gradients(
         model, model_input, AttributionTarget(2), start, steps=50, progress=ignore
@@ -108,7 +108,7 @@ class Square(nn.Module):
 def test_of_a_sum_of_squares_it_is_exact_at_any_number_of_steps(steps: int) -> None:
     # Gauss-Legendre with one point is exact for the straight line that the gradient is.
     model, image = as_model(Square()), random_input(0)
-    made, start = hookviz.prepare(model, image), torch.full_like(image, 0.5)
+    made, start = hookviz.prepare_input(model, image), torch.full_like(image, 0.5)
     result = integrated_gradients(
         model, made, AttributionTarget(0), start, steps=steps, progress=ignore
     )
@@ -121,7 +121,7 @@ def test_of_a_sum_of_squares_it_is_exact_at_any_number_of_steps(steps: int) -> N
 def test_at_the_advised_number_of_steps_a_photograph_is_complete() -> None:
     model = hookviz.load_model("squeezenet")
     coffee = next(one.path for one in samples() if one.name == "coffee")
-    model_input = hookviz.prepare(model, coffee, size=96)
+    model_input = hookviz.prepare_input(model, coffee, size=96)
     start = torch.zeros_like(model_input.tensor)
     target = int(model.network(model_input.tensor).argmax())
 
@@ -144,7 +144,12 @@ def test_without_a_difference_there_is_no_share_of_it() -> None:
 
     model, image = as_model(seeded(Constant)), random_input(0)
     result = integrated_gradients(
-        *(model, hookviz.prepare(model, image), AttributionTarget(0), torch.zeros_like(image)),
+        *(
+            model,
+            hookviz.prepare_input(model, image),
+            AttributionTarget(0),
+            torch.zeros_like(image),
+        ),
         steps=3,
         progress=ignore,
     )
@@ -159,7 +164,7 @@ def test_occlusion_agrees_with_captum(window: int, stride: int) -> None:
 
     model = hookviz.load_model("shapesnet")
     side = 16 if window == 1 else 64
-    model_input = hookviz.prepare(model, picture(), size=side)
+    model_input = hookviz.prepare_input(model, picture(), size=side)
     baseline = baseline_of(model, model_input, "blurred" if window == 13 else "zero")
     result = occlusion(
         *(model, model_input, AttributionTarget(2), baseline),
@@ -222,7 +227,7 @@ def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Any]) -> No
     layer = ODD_LAYER if kind is Unbatched else None
     target = AttributionTarget(None, layer, None) if layer else AttributionTarget(2)
     result = occlusion(
-        *(model, hookviz.prepare(model, image), target, torch.zeros_like(image)),
+        *(model, hookviz.prepare_input(model, image), target, torch.zeros_like(image)),
         windows=Windows((16, 16), (4, 4), (4, 4)),
         progress=ignore,
     )
@@ -243,7 +248,7 @@ def test_each_square_is_hidden_from_a_fresh_network_alone(kind: type[Any]) -> No
 
 def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> None:
     model = as_model(share(seeded(Wide).eval()))
-    model_input = hookviz.prepare(model, random_input(0, 24))
+    model_input = hookviz.prepare_input(model, random_input(0, 24))
     windows = Windows((24, 24), (8, 8), (4, 4))
     result = occlusion(
         *(model, model_input, AttributionTarget(3), torch.zeros(1, 3, 24, 24)),
@@ -261,7 +266,7 @@ def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> N
     assert "channels last" in result.how
     tiny = as_model(seeded(Tiny))
     small = occlusion(
-        *(tiny, hookviz.prepare(tiny, random_input(0)), AttributionTarget(1)),
+        *(tiny, hookviz.prepare_input(tiny, random_input(0)), AttributionTarget(1)),
         torch.zeros(1, 3, TINY_SIDE, TINY_SIDE),
         windows=Windows((TINY_SIDE,) * 2, (4, 4), (4, 4)),
         progress=ignore,
@@ -273,15 +278,15 @@ def test_a_large_networks_is_that_of_plain_passes_to_rounding_and_says_so() -> N
 def test_a_colour_is_what_the_network_gets_of_a_picture_of_that_colour(
     tiny: hookviz.Model, kind: str, level: float
 ) -> None:
-    model_input = prepare(tiny, picture())
-    plain = prepare(tiny, Image.new("RGB", (40, 30), (int(level),) * 3)).tensor
+    model_input = prepare_input(tiny, picture())
+    plain = prepare_input(tiny, Image.new("RGB", (40, 30), (int(level),) * 3)).tensor
     baseline = baseline_of(tiny, model_input, kind)
     assert baseline.shape == model_input.tensor.shape
     torch.testing.assert_close(baseline, plain, rtol=0, atol=0.5 / 255 / 0.224 + 1e-6)
 
 
 def test_nothing_of_the_input_is_written_to(tiny: hookviz.Model) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
     before = model_input.tensor.clone()
     for kind in ("zero", "grey", "black", "blurred"):
         baseline_of(tiny, model_input, kind).add_(1)
@@ -294,7 +299,9 @@ def test_blurred_is_a_gaussian(tiny: hookviz.Model, shape: tuple[int, int]) -> N
     from scipy import ndimage  # noqa: PLC0415
 
     source = torch.Generator().manual_seed(0)
-    model_input = prepare(tiny, torch.randn(1, 3, *shape, generator=source, dtype=torch.float64))
+    model_input = prepare_input(
+        tiny, torch.randn(1, 3, *shape, generator=source, dtype=torch.float64)
+    )
     deviation = min(shape) / 16
     reach = [min(side - 1, round(3 * deviation)) for side in shape]
     expected = model_input.tensor[0].numpy()
@@ -311,7 +318,7 @@ def test_a_colour_is_refused_where_it_is_not_known_how_it_is_taken_in() -> None:
         return values
 
     model = hookviz.wrap(seeded(Tiny), own)
-    model_input = prepare(model, picture())
+    model_input = prepare_input(model, picture())
     with pytest.raises(SettingError, match="'zero' and 'blurred' work"):
         baseline_of(model, model_input, "black")
     assert baseline_of(model, model_input, "blurred").shape == (1, 3, 16, 16)

@@ -12,7 +12,7 @@ from tests.networks import Tiny, as_model
 
 
 def maps_of(*values: np.ndarray) -> ChannelMaps:
-    given = hookviz.prepare(as_model(Tiny()), torch.zeros(1, 3, 16, 16))
+    given = hookviz.prepare_input(as_model(Tiny()), torch.zeros(1, 3, 16, 16))
     names = tuple(f"{number}.png" for number in range(len(values)))
     arrays = tuple(each.astype(np.float32) for each in values)
     return ChannelMaps(

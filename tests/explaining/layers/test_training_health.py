@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.layers.training_health import (
     clip_factor,
     nearest_strength,
@@ -43,7 +43,7 @@ def test_units_of_tokens_are_along_the_last_axis(noise: Tensor) -> None:
             assert layer.bias is not None
             layer.bias[4:] = 0
     model = as_model(network)
-    outputs = network_health(model, prepare(model, noise), "linear").outputs
+    outputs = network_health(model, prepare_input(model, noise), "linear").outputs
     units = {str(output.address): (output.units, output.dead) for output in outputs}
     assert units["patches"][0] == 16
     assert units["linear"] == (16, 12)
@@ -79,7 +79,7 @@ class Around(nn.Module):
 @pytest.mark.parametrize(("kind", "count"), [("sparse", 768), ("meta", 0)])
 def test_odd_tensors_are_looked_at_or_left_out(noise: Tensor, kind: str, count: int) -> None:
     model = as_model(seeded(lambda: Around(kind)))
-    outputs = network_health(model, prepare(model, noise), "conv").outputs
+    outputs = network_health(model, prepare_input(model, noise), "conv").outputs
     by_part = {
         output.address.path: output for output in outputs if output.address.layer == "inside"
     }
@@ -118,7 +118,7 @@ class _Complex(nn.Module):
 
 def test_complex_weights_have_gradients_and_norms_too(noise: Tensor) -> None:
     model = as_model(seeded(_Complex))
-    gradients = weight_gradients(model, prepare(model, noise), 2)
+    gradients = weight_gradients(model, prepare_input(model, noise), 2)
     other = seeded(_Complex).requires_grad_()
     F.cross_entropy(other(noise), torch.tensor([2])).backward()  # type: ignore[no-untyped-call]
     assert list(gradients.by_layer) == ["conv", "head"]
@@ -152,6 +152,8 @@ def test_the_weights_of_a_script_count_in_the_whole(noise: Tensor) -> None:
     network = seeded(build)
     network[1] = torch.jit.script(network[1])
     model = as_model(network)
-    of_script, of_all = (weight_gradients(one, prepare(one, noise), 1) for one in (model, whole))
+    of_script, of_all = (
+        weight_gradients(one, prepare_input(one, noise), 1) for one in (model, whole)
+    )
     assert list(of_script.by_layer) == ["0", "4"]
     assert of_script.total_norm == pytest.approx(of_all.total_norm, rel=1e-5)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.network_map.class_paths import ClassPaths, class_paths, shares_of
 from hookviz.explaining.network_map.followed_pass import IMAGE
 from hookviz.explaining.network_map.layout import network_map, shares_along
@@ -54,7 +54,7 @@ def image() -> Tensor:
 
 @pytest.fixture(scope="module")
 def paths(model: Model, image: Tensor) -> ClassPaths:
-    return class_paths(model, prepare(model, image), CLASS)
+    return class_paths(model, prepare_input(model, image), CLASS)
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +172,6 @@ def test_a_class_whose_weights_are_zero_has_no_ways(image: Tensor) -> None:
     network = seeded(Joined)
     nn.init.zeros_(network.head.weight)
     model = as_model(network.eval())
-    paths = class_paths(model, prepare(model, image.float()), CLASS)
+    paths = class_paths(model, prepare_input(model, image.float()), CLASS)
     assert paths.channel_paths == ()
     assert paths.lines[number_of(paths, "side"), number_of(paths, "cat")] == 0

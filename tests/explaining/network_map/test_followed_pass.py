@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.network_map.followed_pass import IMAGE, follow_pass, trace_execution
 from hookviz.types import Model
 from tests.networks import as_model, random_input, seeded
@@ -23,7 +23,7 @@ class Two(nn.Module):
 
 def ways(network: type[nn.Module]) -> list[tuple[str, set[int]]]:
     model = as_model(seeded(network))
-    trace = follow_pass(model, prepare(model, random_input(0)), joins=True)
+    trace = follow_pass(model, prepare_input(model, random_input(0)), joins=True)
     return [(str(step.address), set(step.sources)) for step in trace.steps[2:]]
 
 
@@ -89,7 +89,7 @@ def test_each_step_comes_from_what_is_read_and_not_from_what_lends_its_shape() -
 
 def test_every_call_is_timed_three_times(tiny: Model, noise: Tensor) -> None:
     shares: list[float] = []
-    steps = trace_execution(tiny, prepare(tiny, noise), shares.append).steps
+    steps = trace_execution(tiny, prepare_input(tiny, noise), shares.append).steps
     assert [str(step.address) for step in steps] == ["conv1", "relu", "conv2", "relu#1", "head"]
     assert all(len(step.seconds) == 3 and min(step.seconds) > 0 for step in steps)
     assert shares == sorted(shares)
@@ -122,7 +122,7 @@ class Unused(nn.Module):
 
 def test_the_blocks_are_those_that_the_steps_ran_in(noise: Tensor) -> None:
     model = as_model(seeded(Twice))
-    flow = trace_execution(model, prepare(model, noise))
+    flow = trace_execution(model, prepare_input(model, noise))
     assert [(str(step.address), step.depth) for step in flow.steps] == [
         ("stem", 0),
         ("idle", 0),  # a Sequential with nothing inside is a layer
@@ -146,6 +146,6 @@ def test_the_blocks_are_those_that_the_steps_ran_in(noise: Tensor) -> None:
 @pytest.mark.parametrize("kind", REMEMBERING)
 def test_each_timed_pass_is_a_fresh_networks(kind: type[Odd]) -> None:
     model = as_model(seeded(kind))
-    flow = trace_execution(model, prepare(model, random_input(0)))
+    flow = trace_execution(model, prepare_input(model, random_input(0)))
     assert [str(step.address) for step in flow.steps] == ["conv1", "conv2", "head"]
     assert [len(step.seconds) for step in flow.steps] == [3, 3, 3]

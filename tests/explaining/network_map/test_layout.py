@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.network_map.followed_pass import ExecutionTrace, follow_pass
 from hookviz.explaining.network_map.layout import (
     ENTRY,
@@ -42,7 +42,7 @@ class Branches(nn.Module):
 
 
 def traced(model: Model, image: object) -> ExecutionTrace:
-    return follow_pass(model, prepare(model, image), joins=True)
+    return follow_pass(model, prepare_input(model, image), joins=True)
 
 
 def test_blocks_hold_what_ran_in_them_and_lines_pass_their_borders(noise: Tensor) -> None:
@@ -108,7 +108,7 @@ def crosses(card: PlacedPart, one: Point, other: Point) -> bool:
 @pytest.mark.parametrize("name", ["shapesnet", "squeezenet"])
 def test_no_card_lies_over_another_and_lines_lead_forward(name: str) -> None:
     model = hookviz.load_model(name)
-    trace = follow_pass(model, prepare(model, "assets/samples/cat.jpg"), joins=True)
+    trace = follow_pass(model, prepare_input(model, "assets/samples/cat.jpg"), joins=True)
     placed = lay_out(network_map(trace))
     assert_is_drawn_well(placed)
     tall = in_a_tall_window(placed)
@@ -167,5 +167,5 @@ def test_a_part_without_lines_has_a_place(noise: object) -> None:
             return self.one(images)
 
     model = as_model(Unused())
-    trace = follow_pass(model, prepare(model, noise), joins=True)
+    trace = follow_pass(model, prepare_input(model, noise), joins=True)
     assert_is_drawn_well(lay_out(network_map(trace)))

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.explaining.network_map.followed_pass import follow_pass
 from hookviz.explaining.network_map.layout import Part, network_map
 from hookviz.explaining.network_map.mapped_network import NetworkMap, on_one_scale, strongest_maps
@@ -25,7 +25,7 @@ from tests.networks import random_input, seeded
 
 
 def test_every_layer_has_its_strongest(tiny: Model, noise: Tensor) -> None:
-    found = strongest_maps(tiny, prepare(tiny, noise), count=2, size=(4, 6))
+    found = strongest_maps(tiny, prepare_input(tiny, noise), count=2, size=(4, 6))
     cap = hookviz.capture(tiny, noise, ["conv1", "relu", "conv2"])
     assert {str(at) for at in found} == {"conv1", "relu", "conv2", "relu#1"}
     for address, strongest in found.items():
@@ -47,7 +47,7 @@ def test_maps_are_ranked_by_what_is_asked_and_few_cells_keep_their_values(
     tiny: Model, noise: Tensor
 ) -> None:
     found = strongest_maps(
-        *(tiny, prepare(tiny, noise)),
+        *(tiny, prepare_input(tiny, noise)),
         count=2,
         size=(64, 64),
         rank=lambda _at, maps: -maps.flatten(1).amax(1),
@@ -75,12 +75,12 @@ def model() -> hookviz.Model:
 
 @pytest.fixture(scope="module")
 def model_input(model: hookviz.Model) -> hookviz.ModelInput:
-    return hookviz.prepare(model, "assets/samples/star.jpg")
+    return hookviz.prepare_input(model, "assets/samples/star.jpg")
 
 
 @pytest.fixture(scope="module")
 def drawn(model: hookviz.Model, model_input: hookviz.ModelInput) -> NetworkMap:
-    return hookviz.map_network(model, model_input)
+    return hookviz.draw_network(model, model_input)
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +208,7 @@ def test_files_open_and_are_the_same_every_time(drawn: NetworkMap, text: str) ->
 
 
 def test_closed_blocks_have_channels_of_their_own(model: hookviz.Model) -> None:
-    closed = hookviz.map_network(model, "assets/samples/star.jpg", depth=1)
+    closed = hookviz.draw_network(model, "assets/samples/star.jpg", depth=1)
     assert closed.layers == ("stem", "stage1", "stage2", "stage3", "pool", "flatten", "head")
     svg = parsed(closed.svg())
     assert ids(svg, "layer-") == list(closed.layers)
@@ -218,7 +218,7 @@ def test_closed_blocks_have_channels_of_their_own(model: hookviz.Model) -> None:
 def test_text_in_a_name_is_no_markup_and_dollars_are_dollars() -> None:
     network = seeded(lambda: nn.Sequential(nn.Conv2d(3, 2, 3), nn.Flatten(), nn.Linear(72, 2)))
     own = hookviz.wrap(network, categories=("<b>&$x$", "$y"), name="<my> $net$")
-    svg = parsed(hookviz.map_network(own, random_input(0, 8)).svg())
+    svg = parsed(hookviz.draw_network(own, random_input(0, 8)).svg())
     said = " ".join("".join(each.itertext()) for each in svg.iter(f"{SVG}text"))
     assert "<b>&$x$" in said
     assert "<my> $net$" in said
@@ -226,7 +226,7 @@ def test_text_in_a_name_is_no_markup_and_dollars_are_dollars() -> None:
 
 def test_sound_has_strips_and_no_photograph() -> None:
     sound = hookviz.wrap(seeded(lambda: nn.Sequential(nn.Conv1d(1, 3, 5), nn.ReLU())))
-    drawn = hookviz.map_network(sound, torch.rand(1, 1, 64))
+    drawn = hookviz.draw_network(sound, torch.rand(1, 1, 64))
     assert drawn.layers == ("0", "1")
     assert drawn.png(50)[1:4] == b"PNG"
 
@@ -234,6 +234,6 @@ def test_sound_has_strips_and_no_photograph() -> None:
 def test_a_depth_that_is_none_is_refused(model: hookviz.Model) -> None:
     for depth in (0, True, 1.5):
         with pytest.raises(hookviz.SettingError, match="depth="):
-            hookviz.map_network(model, "assets/samples/star.jpg", depth=depth)  # type: ignore[arg-type]
+            hookviz.draw_network(model, "assets/samples/star.jpg", depth=depth)  # type: ignore[arg-type]
     with pytest.raises(hookviz.SettingError, match="dpi="):
-        hookviz.map_network(model, "assets/samples/star.jpg", depth=1).png(20)
+        hookviz.draw_network(model, "assets/samples/star.jpg", depth=1).png(20)

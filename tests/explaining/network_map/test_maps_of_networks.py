@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import hookviz
-from hookviz.capturing.inputs import own_shape, prepare
+from hookviz.capturing.inputs import own_shape, prepare_input
 from hookviz.explaining.network_map.followed_pass import IMAGE, ExecutionTrace, follow_pass
 from hookviz.explaining.network_map.layout import ENTRY, EXIT, Part, lay_out, network_map
 from hookviz.types import Model
@@ -29,7 +29,7 @@ def assert_map_is_the_pass(model: Model, side: int) -> None:
     """Compare a network's map with the pass, and look whether it is drawn well."""
     image = torch.randn(1, 3, side, side, generator=torch.Generator().manual_seed(0))
     truth = data_flow(model.network, image)
-    trace = follow_pass(model, prepare(model, image), joins=True)
+    trace = follow_pass(model, prepare_input(model, image), joins=True)
     numbers = assert_is_traced(trace, truth)
     whole = network_map(trace)
     assert [part.step for part in whole.leaves()] == [*range(1, len(trace.steps) + 1)]

@@ -64,7 +64,7 @@ def test_what_fits_already_is_left_alone() -> None:
 def test_each_channel_is_missed_by_a_fresh_network(kind: type[Odd]) -> None:
     network, image = seeded(kind), random_input(5)
     model = as_model(network)
-    effects = channel_effects(model, inputs.prepare(model, image), ["conv1", "conv2"])
+    effects = channel_effects(model, inputs.prepare_input(model, image), ["conv1", "conv2"])
     before = alone(network, image)[0]
     for name, result in effects.items():
         expected = [
@@ -79,13 +79,13 @@ def test_what_would_take_hours_is_refused_before_it_begins(
 ) -> None:
     monkeypatch.setattr(part_changes, "MAX_WORK", 1e4)
     with pytest.raises(hookviz.ModelError, match=r"10 channels of Tiny.*Choose one layer alone"):
-        channel_effects(tiny, inputs.prepare(tiny, noise), ["conv1", "conv2"])
+        channel_effects(tiny, inputs.prepare_input(tiny, noise), ["conv1", "conv2"])
 
 
 def test_a_large_networks_scores_are_those_of_plain_passes_to_rounding_and_say_so() -> None:
     network, image = seeded(Wide).eval(), random_input(2, 24)
     model = as_model(share(network))
-    model_input = inputs.prepare(model, image)
+    model_input = inputs.prepare_input(model, image)
     trace = input_trace(model, model_input)
     info = next(info for info in trace.layers if info.name == "conv1")
 

@@ -262,7 +262,7 @@ def test_a_way_that_values_choose_is_seen_where_the_input_is_given() -> None:
 
     model = as_model(seeded(Choosing))
     images = (random_input(1, 16) + 1, random_input(1, 16) - 9)
-    near, far = (receptive_fields(model, hookviz.prepare(model, each)) for each in images)
+    near, far = (receptive_fields(model, hookviz.prepare_input(model, each)) for each in images)
     assert near["conv2"].box(1, 1) == (1, 1, 6, 6)
     assert far["conv2"].box(1, 1) == (0, 0, 16, 16)
 

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.pictures import encode_png
 from hookviz.errors import HookVizError, WeightsError
 from hookviz.explaining.scores import adversarial
@@ -35,7 +35,7 @@ from tests.pictures import picture
 
 
 def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
     image = model_input.tensor.clone().requires_grad_()
     network = copy.deepcopy(tiny.network)
     network.get_submodule("relu").inplace = False  # type: ignore[assignment]
@@ -53,7 +53,7 @@ def test_a_step_is_the_sign_of_the_gradient_of_the_loss(tiny: Model) -> None:
 
 @pytest.mark.parametrize("levels", [0, 1, 4])
 def test_no_number_moves_further_and_the_class_gets_less_likely(tiny: Model, levels: int) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
     before = hookviz.capture(tiny, model_input).logits
     versions = {name: value._version for name, value in tiny.network.named_parameters()}
     assert before is not None
@@ -72,7 +72,7 @@ def test_no_number_moves_further_and_the_class_gets_less_likely(tiny: Model, lev
 
 
 def test_towards_a_class_is_away_from_all_others_and_more_steps_get_further(tiny: Model) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
 
     def chance(changed: hookviz.ModelInput) -> float:
         logits: Any = hookviz.capture(tiny, changed).logits
@@ -131,7 +131,7 @@ def test_it_is_projected_gradient_descent_within_the_smallest_bound(
     known = hookviz.load_model(name)
     network = not_in_place(known.network).double()  # or rounding turns the sign of some gradients
     model = hookviz.wrap(network, known.preprocess, categories=known.categories)
-    model_input = prepare(model, PATHS[image])
+    model_input = prepare_input(model, PATHS[image])
     target = model.categories.index(label)
     change = smallest_change(model, model_input, target, steps=20)
     assert change.found
@@ -147,7 +147,7 @@ def test_it_is_projected_gradient_descent_within_the_smallest_bound(
 @pytest.mark.parametrize(("name", "image", "label"), CASES)
 def test_the_file_gives_the_answer_and_holds_the_bound(name: str, image: str, label: str) -> None:
     model = hookviz.load_model(name)
-    model_input = prepare(model, PATHS[image])
+    model_input = prepare_input(model, PATHS[image])
     change = smallest_change(model, model_input, model.categories.index(label), steps=20)
     with Image.open(io.BytesIO(encode_png(change.picture))) as file:
         assert file.mode == "RGB"
@@ -169,7 +169,7 @@ def test_the_file_gives_the_answer_and_holds_the_bound(name: str, image: str, la
 
 def test_a_surer_answer_takes_a_larger_change_and_more_is_asked_than_to_be_first() -> None:
     model = hookviz.load_model("shapesvit")
-    model_input = prepare(model, PATHS["star"])
+    model_input = prepare_input(model, PATHS["star"])
     target = model.categories.index("heart")
     bare, sure = (
         smallest_change(model, model_input, target, steps=10, sure=sure) for sure in (0, 0.97)
@@ -179,17 +179,17 @@ def test_a_surer_answer_takes_a_larger_change_and_more_is_asked_than_to_be_first
 
 
 def test_a_class_that_it_is_already_and_steps_of_ones_own_are_refused(tiny: Model) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
     logits: Any = hookviz.capture(tiny, model_input).logits
     with pytest.raises(HookVizError, match="nothing to change"):
         smallest_change(tiny, model_input, int(logits.argmax()))
     model = hookviz.wrap(seeded(Tiny), lambda _image: torch.zeros(3, 16, 16))
     with pytest.raises(HookVizError, match="function of its own"):
-        smallest_change(model, prepare(model, picture()), 0)
+        smallest_change(model, prepare_input(model, picture()), 0)
 
 
 def test_progress_grows_and_each_pass_is_handed_over(tiny: Model) -> None:
-    model_input = prepare(tiny, picture())
+    model_input = prepare_input(tiny, picture())
     logits: Any = hookviz.capture(tiny, model_input).logits
     shares: list[float] = []
     seen: list[PictureChange] = []
@@ -236,7 +236,7 @@ def test_another_network_gets_both_pictures_as_files_and_has_a_change_of_its_own
 ) -> None:
     model = hookviz.load_model("shapesvit")
     star = next(sample.path for sample in samples() if sample.path.stem == "star")
-    model_input = hookviz.prepare(model, star)
+    model_input = hookviz.prepare_input(model, star)
     change = smallest_change(model, model_input, model.categories.index("heart"), steps=10)
     shares: list[float] = []
     answer: Any = other_answer(

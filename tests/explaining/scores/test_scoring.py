@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import SettingError
 from hookviz.explaining.scores.scoring import (
     class_number,
@@ -75,7 +75,7 @@ class Squashed(Ending):
 
 
 def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
-    model_input = prepare(tiny, random_input(1))
+    model_input = prepare_input(tiny, random_input(1))
     vote: Any = class_vote(tiny, model_input)
     network: Any = tiny.network
     with torch.no_grad():
@@ -91,7 +91,7 @@ def test_parts_and_bias_sum_to_the_score_of_every_class(tiny: Model) -> None:
 
 def test_of_a_bundled_network_with_modules_for_all_of_it() -> None:
     model = hookviz.load_model("shapesnet")
-    model_input = prepare(model, "assets/samples/star.jpg")
+    model_input = prepare_input(model, "assets/samples/star.jpg")
     vote: Any = class_vote(model, model_input)
     assert (vote.layer, vote.head, vote.rectified) == ("stage3", "head", False)
     maps = hookviz.capture(model, model_input, "stage3")["stage3"].values.numpy()
@@ -100,7 +100,7 @@ def test_of_a_bundled_network_with_modules_for_all_of_it() -> None:
 
 def test_a_relu_without_a_module_is_found_out() -> None:
     model = as_model(seeded(Ending))
-    vote: Any = class_vote(model, prepare(model, random_input(1)))
+    vote: Any = class_vote(model, prepare_input(model, random_input(1)))
     assert vote.rectified
     assert vote.layer == "conv2"
     assert (vote.maps >= 0).all()
@@ -109,9 +109,9 @@ def test_a_relu_without_a_module_is_found_out() -> None:
 def test_another_ending_a_head_that_is_a_convolution_and_no_scores_are_no_vote() -> None:
     for network in (seeded(Largest), seeded(Squashed), nn.Sequential(nn.Conv2d(3, 4, 3))):
         model = as_model(network)
-        assert class_vote(model, prepare(model, random_input(1))) is None
+        assert class_vote(model, prepare_input(model, random_input(1))) is None
     model = hookviz.load_model("squeezenet")
-    assert class_vote(model, prepare(model, "assets/samples/cat.jpg")) is None
+    assert class_vote(model, prepare_input(model, "assets/samples/cat.jpg")) is None
 
 
 class Mixed(nn.Module):

@@ -7,7 +7,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import HookVizError, SettingError
 from hookviz.hooking.forward_pass import ProgressReporter
 from hookviz.images import reading
@@ -21,13 +21,13 @@ from tests.pictures import picture
 @pytest.mark.parametrize("options", [{}, {"size": 24}, {"whole": True}, {"size": 9, "whole": True}])
 def test_images_become_inputs_as_the_first_one_did(tiny: Model, options: dict[str, Any]) -> None:
     image = reading.read(picture())
-    subject = Subject(tiny, prepare(tiny, image, **options), image)
+    subject = Subject(tiny, prepare_input(tiny, image, **options), image)
     listed = {"first": image, "other": picture(5), "tensor": torch.ones(3, 8, 8), "broken": b"no"}
     told: list[float] = []
     inputs = prepared_alike(subject, listed, ProgressReporter(told.append))
     assert list(inputs) == list(listed)
     assert inputs["first"] is subject.model_input
-    expected = prepare(tiny, picture(5), **options)
+    expected = prepare_input(tiny, picture(5), **options)
     assert inputs["other"].digest == expected.digest
     assert inputs["tensor"].tensor.shape == (1, 3, 8, 8)
     assert inputs["broken"] == b"no"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from torch import Tensor, nn
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import HookVizError, SettingError, UnknownLayerError
 from hookviz.images.samples import samples
 from hookviz.lenses.contract import parameters
@@ -21,7 +21,7 @@ from tests.networks import as_model, random_input
 
 @pytest.fixture
 def subject(tiny: Model) -> Subject:
-    return Subject(tiny, prepare(tiny, random_input(0)), None)
+    return Subject(tiny, prepare_input(tiny, random_input(0)), None)
 
 
 def test_a_layer_has_a_default_and_must_exist(subject: Subject) -> None:
@@ -59,7 +59,7 @@ def test_a_layer_is_chosen_by_whatever_fits_one(subject: Subject) -> None:
 
 def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
     model = load_model("shapesnet")
-    subject = Subject(model, prepare(model, random_input(0, 128)), None)
+    subject = Subject(model, prepare_input(model, random_input(0, 128)), None)
     takes_any = parameters.LayerChoice(kind="any", default="last map")
     names = [layer.name for layer in takes_any.choices(subject.trace)]
     runs = [name for name, _ in model.network.named_modules() if name]
@@ -82,7 +82,7 @@ def test_a_block_is_taken_where_the_lens_takes_any_layer() -> None:
 @pytest.mark.parametrize("kind", ["conv", "conv or linear", "all", "maps", "any"])
 def test_of_a_function_the_nearest_layer_that_a_lens_takes_is_named(kind: str) -> None:
     model = article()
-    subject = Subject(model, prepare(model, IMAGE), None)
+    subject = Subject(model, prepare_input(model, IMAGE), None)
     says = r"is a function that the code of Article calls.* one is 'conv2'\."
     for name in FUNCTIONS[2:]:
         assert name in subject.trace.recordable
@@ -179,7 +179,7 @@ def test_of_blocks_alone_one_is_the_default() -> None:
             return images * 2
 
     model = as_model(nn.Sequential(Block(), nn.Flatten(), nn.Linear(768, 5)))
-    subject = Subject(model, prepare(model, random_input(0)), None)
+    subject = Subject(model, prepare_input(model, random_input(0)), None)
     assert parameters.LayerChoice(kind="maps").resolve(None, subject) == "0"
     with pytest.raises(HookVizError, match="no conv layer"):
         parameters.LayerChoice().resolve(None, subject)
@@ -213,7 +213,7 @@ def test_what_a_parameter_matters_for_is_there_before_it() -> None:
 def test_a_length_in_pixels_is_a_share_of_the_shorter_side_where_nothing_is_chosen(
     tiny: Model,
 ) -> None:
-    subject = Subject(tiny, prepare(tiny, random_input(0, 28)[..., :20]), None)
+    subject = Subject(tiny, prepare_input(tiny, random_input(0, 28)[..., :20]), None)
     length = parameters.PixelCount(name="window", label="Window", share=1 / 7)
     assert [length.resolve(value, subject) for value in (None, 0, "0", 5)] == [3, 3, 3, 5]
     assert parameters.PixelCount(name="step", label="Step", share=0.01).resolve(0, subject) == 1

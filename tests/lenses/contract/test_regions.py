@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import SettingError
 from hookviz.lenses.contract.lens import Subject
 from hookviz.lenses.contract.regions import NOTHING, Region, RegionChoice, region_of
@@ -17,7 +17,7 @@ from tests.networks import Tiny, random_input, seeded
 
 @pytest.fixture
 def subject(tiny: Model) -> Subject:
-    return Subject(tiny, prepare(tiny, random_input(0)), None)
+    return Subject(tiny, prepare_input(tiny, random_input(0)), None)
 
 
 def test_a_rectangle_covers_cells_by_their_share_of_area() -> None:

@@ -24,7 +24,7 @@ from tests.every_lens import OF_ANY_NETWORK
 def subject() -> Subject:
     image = reading.read(samples()[0].path)
     model = hookviz.load_model("shapesnet")
-    return Subject(model, inputs.prepare(model, image), image)
+    return Subject(model, inputs.prepare_input(model, image), image)
 
 
 @pytest.mark.parametrize("lens", OF_ANY_NETWORK, ids=lambda lens: lens.slug)

@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import HookVizError, ModelError, SettingError
 from hookviz.explaining.attribution.target import AttributionTarget
 from hookviz.lenses.contract.lens import Subject
@@ -21,7 +21,7 @@ from tests.networks import as_model, random_input, seeded
 
 @pytest.fixture
 def subject(tiny: hookviz.Model) -> Subject:
-    return Subject(tiny, prepare(tiny, random_input(0)), None)
+    return Subject(tiny, prepare_input(tiny, random_input(0)), None)
 
 
 def test_a_class_or_a_channel_or_a_cell(subject: Subject) -> None:
@@ -43,7 +43,7 @@ def test_half_a_cell_is_refused() -> None:
 
 def test_without_scores_a_layer_has_to_be_chosen() -> None:
     model = as_model(seeded(lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(2))))
-    subject = Subject(model, prepare(model, random_input(0)), None)
+    subject = Subject(model, prepare_input(model, random_input(0)), None)
     known = {parameter.name: parameter.resolve(None, subject) for parameter in TARGET_CHOICES}
     with pytest.raises(ModelError, match="no row of scores"):
         target_of(subject, known)
@@ -68,7 +68,7 @@ LAYER = "encoder.layers.encoder_layer_{}.self_attention"
 
 
 def subject_of(model: Model) -> Subject:
-    return Subject(model, prepare(model, random_input(0)), None)
+    return Subject(model, prepare_input(model, random_input(0)), None)
 
 
 def test_it_is_one_of_those_that_attend() -> None:

@@ -36,7 +36,7 @@ def scene() -> ExplorerScene:
     model = hookviz.load_model("squeezenet")
     choice = ModelChoice(catalog.find_model("squeezenet"), "pretrained")
     image_choice = ImageChoice(decode_small_file(file.read_bytes(), file.name), "a cat", file)
-    return ExplorerScene(image_choice, choice, hookviz.prepare(model, file), None, False)
+    return ExplorerScene(image_choice, choice, hookviz.prepare_input(model, file), None, False)
 
 
 def test_the_cat_opens_on_its_eyes_and_nothing_that_was_not_measured_opens_on_a_channel(

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import hookviz
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.images.samples import samples
 from hookviz.language.speaking import speaking
 from hookviz.lenses.contract.lens import Subject
@@ -73,7 +73,7 @@ def test_the_likeliest_classes_come_first_and_the_chosen_one_keeps_its_probabili
 
 def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) -> None:
     model = replace(tiny, categories=("crane", "owl", "crane", "kite", "wren"))
-    names = _class_names(Subject(model, prepare(model, picture()), None))
+    names = _class_names(Subject(model, prepare_input(model, picture()), None))
     numbers = {number: name for name, (number, _) in names.items()}
     assert numbers == {0: "crane (0)", 1: "owl", 2: "crane (2)", 3: "kite", 4: "wren"}
 
@@ -81,7 +81,7 @@ def test_of_two_classes_of_one_name_either_can_be_chosen(tiny: hookviz.Model) ->
 def test_a_class_has_one_name_in_links_whatever_language_it_is_listed_in() -> None:
     model = hookviz.load_model("shapesnet")
     for known in (model, replace(model, categories=model.categories[:3])):
-        subject = Subject(known, prepare(known, picture()), None)
+        subject = Subject(known, prepare_input(known, picture()), None)
         english = _class_names(subject)
         with speaking("zh_CN"):
             chinese = _class_names(subject)

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.ui.lessons.figures import MIXED, UNKNOWN, chosen_samples, verdicts
 from hookviz.ui.lessons.parts import each_sample
 from tests.ui.lessons.parts.scenes import cat, star, with_defaults
@@ -18,7 +18,7 @@ def test_scores_are_the_networks_own_and_sure_ones_are_counted() -> None:
     found = verdicts(scene, UNKNOWN)
     for verdict in found:
         with torch.no_grad():
-            own = scene.model.network(prepare(scene.model, verdict.sample.path).tensor)[0]
+            own = scene.model.network(prepare_input(scene.model, verdict.sample.path).tensor)[0]
         assert verdict.scores.scores.tolist() == pytest.approx(own.tolist(), abs=1e-4)
         sure += bool(own.softmax(0).max() > 0.5)
     facts = each_sample.PART.facts(scene, with_defaults(each_sample.PART))

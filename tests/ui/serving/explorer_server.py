@@ -156,7 +156,7 @@ def scene(seed: int | None = None, **changes: Any) -> Scene:
     whole: dict[str, Any] = {
         "choice": CHOICE,
         "model_digest": model().digest,
-        "model_input": inputs.prepare(model(), image),
+        "model_input": inputs.prepare_input(model(), image),
         "image": image,
         "cache": capacity.activation_budget().cache(200 * MEGABYTE),
         "alt": "a picture",

@@ -39,7 +39,7 @@ def test_warming_up_loads_the_model_to_start_with_and_keeps_what_its_sample_gave
     with resources.use_model(choice) as model, resources.use_model(choice) as again:
         assert again is model
         assert len(network_state._idle[model.network]) >= 1
-        first = inputs.prepare(model, samples()[0].path)
+        first = inputs.prepare_input(model, samples()[0].path)
         subject = Subject(
             model=model,
             model_input=first,

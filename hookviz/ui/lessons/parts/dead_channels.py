@@ -9,7 +9,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from hookviz.capturing.engine import capture
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.grid import make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.images.samples import Sample, samples
@@ -87,7 +87,7 @@ def _compute(scene: LessonScene, layer: LayerInfo) -> DeadChannels:
     others = tuple(each for each in samples() if sample_image(each).digest != own)
     rows = [_silent(maps)]
     for sample in others:
-        model_input = prepare(scene.model, sample_image(sample))
+        model_input = prepare_input(scene.model, sample_image(sample))
         rows.append(_silent(capture_at(scene.model, model_input, address)))
     return DeadChannels(layer, address, maps, others, np.stack(rows))
 

@@ -11,7 +11,7 @@ import streamlit as st
 import torch
 from torch import Tensor, nn
 
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.drawing.pictures import encode_png
 from hookviz.explaining.layers.conv_kernels import Kernels, conv_kernels
 from hookviz.explaining.scores.scoring import class_scores
@@ -120,7 +120,7 @@ def _other_inputs(scene: LessonScene) -> list[Tensor]:
     """Return some samples as inputs of the network, without the scene's own image."""
     images = map(sample_image, samples())
     others = [image for image in images if image.digest != scene.image.digest][:OTHERS]
-    return [prepare(scene.model, image).tensor for image in others]
+    return [prepare_input(scene.model, image).tensor for image in others]
 
 
 def _answers(model: Model, images: list[Tensor]) -> list[int]:

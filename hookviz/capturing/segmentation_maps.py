@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from hookviz.capturing import layers
-from hookviz.capturing.inputs import prepare
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import ModelError, UnknownNameError
 from hookviz.hooking import hooks
 from hookviz.hooking.device import with_numbers
@@ -47,7 +47,7 @@ class ClassMaps(Mapping[str, Tensor]):
         """Return which share of the pixels each class wins, the largest first; none that wins none.
 
         >>> import torch
-        >>> from hookviz.capturing.class_maps import ClassMaps
+        >>> from hookviz.capturing.segmentation_maps import ClassMaps
         >>> probabilities = torch.tensor([[[0.9, 0.2]], [[0.1, 0.8]]])  # (2, 1, 2)
         >>> ClassMaps("", None, probabilities, ("sky", "cat")).shares()
         (('sky', 0.5), ('cat', 0.5))
@@ -75,7 +75,7 @@ class ClassMaps(Mapping[str, Tensor]):
 
 
 @with_numbers
-def class_maps(
+def segmentation_maps(
     model: Model | nn.Module, image: Any, *, progress: Progress | None = None
 ) -> ClassMaps:
     """Return how probable each class is at each pixel, from a network that segments.
@@ -96,12 +96,12 @@ def class_maps(
 
     >>> import torch
     >>> model = hookviz.wrap(torch.nn.Conv2d(3, 2, 1), categories=["sky", "ground"])
-    >>> maps = hookviz.class_maps(model, torch.rand(1, 3, 8, 8))
+    >>> maps = hookviz.segmentation_maps(model, torch.rand(1, 3, 8, 8))
     >>> maps["sky"].shape  # (H, W)
     torch.Size([8, 8])
     """
     model = as_model(model)
-    model_input = prepare(model, image)
+    model_input = prepare_input(model, image)
     with private_replica(model) as replica:
         names = layers.leaf_names(model.network) if progress else frozenset[str]()
         reporter = ProgressReporter(progress, len(names))

@@ -24,7 +24,7 @@ def test_probabilities_are_the_softmax_of_the_output() -> None:
     network = seeded(Segmenting).eval()
     model = hookviz.wrap(network, Preprocess(16, 16), categories=["sky", "cat", "dog", "tree"])
     image = random_input(0, 16)
-    maps = hookviz.class_maps(model, image)
+    maps = hookviz.segmentation_maps(model, image)
     with torch.no_grad():
         scores = network(image)["out"][0]
     expected = scores.exp() / scores.exp().sum(0)
@@ -37,18 +37,18 @@ def test_probabilities_are_the_softmax_of_the_output() -> None:
         share = float((winners == number).float().mean())
         assert shares.get(label, 0.0) == pytest.approx(share)
     assert list(shares.values()) == sorted(shares.values(), reverse=True)
-    maps = hookviz.class_maps(as_model(seeded(Segmenting)), image)
+    maps = hookviz.segmentation_maps(as_model(seeded(Segmenting)), image)
     assert list(maps) == ["class 0", "class 1", "class 2", "class 3"]
     with pytest.raises(hookviz.UnknownNameError, match="class 1"):
         maps["class 11"]
     with pytest.raises(hookviz.ModelError, match="such as lraspp_mobilenet_v3_large"):
-        hookviz.class_maps(as_model(seeded(Tiny)), image)
+        hookviz.segmentation_maps(as_model(seeded(Tiny)), image)
 
 
 def test_torchvision_s_networks_segment_and_all_their_layers_are_maps() -> None:
     model = hookviz.load_model("lraspp_mobilenet_v3_large", "random")
     image = torch.rand(1, 3, 96, 64)
-    maps = hookviz.class_maps(model, image)
+    maps = hookviz.segmentation_maps(model, image)
     assert maps.probabilities.shape == (21, 96, 64)
     assert "cat" in maps
     with torch.no_grad():
