@@ -1,5 +1,5 @@
 // What was answered beforehand: languages and themes stand in one, and rows stand as columns, as
-// `packing.py` put them.
+// `client_page.py` put them.
 
 /**
  * Which of several variants is wanted, by what they differ in.

@@ -1,6 +1,6 @@
 // What a teacher who is live shows to the class: nothing but that there is a camera, or once a second a
 // small picture of it. `class_live.js` sends that to the class, and the server's own bounds are in
-// hookviz/classroom/live_frame.py.
+// hookviz/classroom/school_class.py.
 
 import { make, say } from "../../explorer/client/shared.js";
 
