@@ -78,15 +78,18 @@ UPLOAD_PATH = "/_stcore/upload_file"
 
 TEST_IDS = frozenset(
     {
+        "stAlert",
         "stAlertContainer",
         "stApp",
         "stButton",
         "stButtonGroup",
+        "stCameraInput",
         "stCaptionContainer",
         "stCode",
         "stColumn",
         "stDialog",
         "stDownloadButton",
+        "stElementToolbarButton",
         "stExpandSidebarButton",
         "stHeader",
         "stHeading",

@@ -96,6 +96,7 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
     chosen: dict[str, Any] = {parameter.name: layer.name for parameter in at_side}
     not_listed = [*at_side, *region_parameters(lens)]
     listed = [each for each in lens.parameters if each not in not_listed]
+    above = st.container()
     row = st.container(horizontal=True, vertical_alignment="bottom", key="hv-settings", gap="small")
     more: DeltaGenerator | None = None
     free = _IN_A_ROW
@@ -110,6 +111,10 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
         widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
         with container:
             chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
+        target = st.query_params.get(TARGET)
+        if parameter.name == TARGET and target and chosen[TARGET] is None:
+            with above:
+                warn(not_here(mark("class"), target, ()))
     for _ in range(free + (more is None)):
         row.empty()  # or a widget of the lens before would stand there until the run is over
     return chosen
@@ -212,9 +217,7 @@ def _class(parameter: kinds.ClassChoice, key: str, subject: Subject) -> int | No
     word = TARGET if parameter.name == TARGET else key  # all lenses share the target
     if word != key and key in st.query_params:  # an old link, in which each lens had its own
         update_link(**{word: st.query_params[key], key: None})
-    names = _class_names(subject, in_link := st.query_params.get(word))
-    if in_link is not None and in_link not in names:
-        warn(not_here(mark("class"), in_link, names))
+    names = _class_names(subject, st.query_params.get(word))
     chosen = linked_choice(
         st.selectbox,
         say(parameter.label),
