@@ -2,10 +2,7 @@
 
 import streamlit as st
 
-from hookviz.machine import torch_loading
 from hookviz.ui.serving import early_server
-
-torch_loading.load_beside()  # while Streamlit's server starts
 
 app = st.App(
     early_server.SCRIPT,

@@ -32,7 +32,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hookviz.machine import memory
 from hookviz.machine.memory import keep_freed_memory
-from hookviz.machine.torch_loading import import_torchvision
 from hookviz.serving import garbage
 from hookviz.settings import settings
 
@@ -264,7 +263,6 @@ async def lifespan(app: Any) -> AsyncIterator[None]:
 
 def _import() -> Any:
     """Import the page, and give each run its threads before the first pass."""
-    import_torchvision()
     import_module(_PAGE)
     lifecycle = import_module("hookviz.ui.serving.lifecycle")
     lifecycle.share_cores()
