@@ -50,7 +50,6 @@ def save_script(made: MaximizationResult, path: str | PathLike[str]) -> Path:
     >>> import tempfile
     >>> model = hookviz.load_model("shapesnet")
     >>> goal = hookviz.Objective.of_channel("stage3.second.conv", 5)
-    >>> goal -= 0.5 * hookviz.Objective.of_channel("stem.first.conv", 3)
     >>> config = hookviz.MaximizationConfig(size=64)
     >>> made = hookviz.maximize_activation(model, goal, steps=2, method=config)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -61,7 +61,9 @@ def test_a_cell_is_read_and_picked_and_multiplied_out_and_the_link_keeps_it(
     page.goto(f"{server}/{SHAPESNET}&channel=99")  # of which there is none: the grid alone
     wait_for_grid(page)
     expect(page.get_by_text("Each tile is a channel")).to_be_visible()
-    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_text(
+        "stem.first.conv has no channel 99: its channels are 0 to 31."
+    )
     channel, row, column = 9, 20, 33
     there = point(page, channel, row, column)
     page.mouse.move(*there)
