@@ -41,9 +41,9 @@ MISTAKES: dict[str, tuple[Callable[[hookviz.Model], Any], str]] = {
         "size='64' is not",
     ),
     "size of a tensor": (lambda m: hv.capture(m, IMAGE, size=64), "size=64 is for images"),
-    "whole tensor": (lambda m: hv.prepare(m, IMAGE, whole=True), "whole=True is for images"),
+    "whole tensor": (lambda m: hv.prepare_input(m, IMAGE, whole=True), "whole=True is for images"),
     "size of an input": (
-        lambda m: hv.capture(m, hv.prepare(m, IMAGE), size=64),
+        lambda m: hv.capture(m, hv.prepare_input(m, IMAGE), size=64),
         "a ModelInput is used as it is",
     ),
     "number of images": (lambda m: hv.extract_features(m, 5), "images=5 is no image"),
