@@ -5,7 +5,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any, NoReturn, overload
@@ -38,7 +38,7 @@ from hookviz.images.files import is_url
 from hookviz.language.saying import say
 from hookviz.models.wrapping import as_model
 from hookviz.paths import path_of
-from hookviz.types import Model, Preprocess, Progress, ignore
+from hookviz.types import Capture, Model, Preprocess, Progress, ignore
 
 _Vectors = dict[int, tuple[NDArray[np.float32], ...]]
 """Vectors of images, one a layer, by the image's place in its shard."""
@@ -322,7 +322,7 @@ class VectorWork:
         vectors: _Vectors = {}
         for _, group in groupby(ready, key=lambda image: image.tensor.shape):
             of_group = self._of_group(list(group))
-            if of_group and not vectors and not self._keeps_apart(shard, of_group):
+            if of_group and not vectors and not self._keeps_apart(ready, of_group):
                 return {}
             vectors |= of_group
         return vectors
@@ -332,28 +332,24 @@ class VectorWork:
         if len(group) == 1:
             return {}
         try:
-            captured = capturing.capture(
-                self.model,
-                torch.cat([image.tensor for image in group]),
-                self.layers,
-                logits=False,
-            )
+            images = torch.cat([image.tensor for image in group])
+            captured = capturing.capture(self.model, images, self.layers, logits=False)
             return {
-                image.index: tuple(
-                    vector(capture.calls(layer)[0], self.pool) for layer in self.layers
-                )
+                image.index: self._pooled(capture, self.layers)
                 for image, capture in zip(group, captured, strict=True)
             }
         except HookVizError:  # each by itself then says what is wrong with which
             return {}
 
-    def _keeps_apart(self, shard: ImageShard, vectors: _Vectors) -> bool:
+    def _keeps_apart(self, ready: list[ReadyImage], vectors: _Vectors) -> bool:
         """Return whether an image of a batch has the vectors that it has alone."""
-        place = min(vectors)
-        alone = self._vectors(shard.images[place], ProgressReporter(ignore))
+        image = next(each for each in ready if each.index in vectors)
+        capture = capturing.capture(self.model, image.tensor, self.layers, logits=False)
         return all(
             np.allclose(one, other, rtol=0, atol=_NEAR * np.abs(one).max(), equal_nan=True)
-            for one, other in zip(alone, vectors[place], strict=True)
+            for one, other in zip(
+                self._pooled(capture, self.layers), vectors[image.index], strict=True
+            )
         )
 
     def _vectors(self, image: Any, reporter: ProgressReporter) -> tuple[NDArray[np.float32], ...]:
@@ -363,7 +359,10 @@ class VectorWork:
         captured = capturing.capture(
             self.model, model_input, layers, logits=False, progress=reporter.within
         )
-        return tuple(vector(captured.calls(layer)[0], self.pool) for layer in layers)
+        return self._pooled(captured, layers)
+
+    def _pooled(self, capture: Capture, layers: Iterable[str]) -> tuple[NDArray[np.float32], ...]:
+        return tuple(vector(capture.calls(layer)[0], self.pool) for layer in layers)
 
 
 def _usual_layer(model: Model, shape: tuple[int, ...]) -> str:

@@ -111,10 +111,10 @@ def pick_parameters(lens: Lens, subject: Subject, layer: LayerInfo) -> dict[str,
         widget = next(_WIDGETS[kind] for kind in type(parameter).__mro__ if kind in _WIDGETS)
         with container:
             chosen[parameter.name] = widget(parameter, f"{lens.slug}-{parameter.name}", subject)
-        target = st.query_params.get(TARGET)
-        if parameter.name == TARGET and target and chosen[TARGET] is None:
-            with above:
-                warn(not_here(mark("class"), target, ()))
+    in_link = st.query_params.get(TARGET)
+    if in_link and chosen.get(TARGET, in_link) is None:
+        with above:
+            warn(not_here(mark("class"), in_link, ()))
     for _ in range(free + (more is None)):
         row.empty()  # or a widget of the lens before would stand there until the run is over
     return chosen
