@@ -111,6 +111,7 @@ if TYPE_CHECKING:
     from hookviz.outputs.answer import Output
     from hookviz.pictures import Dream, dream, invert, smallest_change
     from hookviz.standalone.atlas_pages import save_atlas_pages
+    from hookviz.standalone.live_page import save_live_page
     from hookviz.standalone.saving import save_page
     from hookviz.synthesis.composing import FunctionObjective, ObjectiveSum
     from hookviz.synthesis.goals import Objective
@@ -264,6 +265,7 @@ __all__ = [
     "run_lens",
     "saliency",
     "save_atlas_pages",
+    "save_live_page",
     "save_page",
     "save_script",
     "save_weights",
@@ -341,6 +343,7 @@ _HOMES = {
     "outputs.answer": ("Output",),
     "pictures": ("Dream", "dream", "invert", "smallest_change"),
     "standalone.atlas_pages": ("save_atlas_pages",),
+    "standalone.live_page": ("save_live_page",),
     "standalone.saving": ("save_page",),
     "synthesis.composing": ("FunctionObjective", "ObjectiveSum"),
     "synthesis.goals": ("Objective",),

@@ -211,6 +211,11 @@ def save_page(model: hookviz.Model) -> None:
         hookviz.save_page(capture, Path(folder) / "of.html")
 
 
+def save_live_page(model: hookviz.Model) -> None:
+    with TemporaryDirectory() as folder:
+        hookviz.save_live_page(model, Path(folder) / "of.html", samples=[PICTURE])
+
+
 MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "attention": [attention],
     "segmentation_maps": [class_maps],
@@ -269,6 +274,7 @@ MODELS: dict[str, list[Callable[[hookviz.Model], Any]]] = {
     "save_script": [save_script],
     "draw_network": [lambda model: hookviz.draw_network(model, random_input(0, 8))],
     "save_page": [save_page],
+    "save_live_page": [save_live_page],
     "similarity": [similar],
     "prune": [lambda model: hookviz.prune(model, 0.5)],
     "patch": [

@@ -21,6 +21,7 @@ COMMANDS = {
     "grid": "Draw every channel of a layer for each IMAGE: a file, a folder or a pattern.",
     "capture": "Record the activations of each IMAGE: a file, a folder or a pattern.",
     "page": "Save the explorer of an IMAGE as one HTML file, which opens without a server.",
+    "live": "Save a network as one HTML file that runs it in a browser, on any image.",
     "map": "Draw the network for a paper: each layer with its strongest channels on an IMAGE.",
     "lens": "Look at an IMAGE through a lens; without a name, list the lenses.",
     "compare": "Compare what a layer makes of two images, or two models of one.",
@@ -36,7 +37,7 @@ COMMANDS = {
 
 _MODULES = {
     **dict.fromkeys(("layers", "fetch"), "models"),
-    **dict.fromkeys(("grid", "map", "page"), "pictures"),
+    **dict.fromkeys(("grid", "live", "map", "page"), "pictures"),
     **dict.fromkeys(("similar", "classify"), "features"),
     "similarity": "compare",
 }

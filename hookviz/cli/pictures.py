@@ -1,4 +1,4 @@
-"""``hookviz grid``, ``map`` and ``page``: draw a layer, the network, or save the explorer."""
+"""``hookviz grid``, ``map``, ``page`` and ``live``: draw a layer or network, save the explorer."""
 
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,8 @@ from hookviz.explaining.network_map.mapped_network import draw_network
 from hookviz.images.files import ImageFile, expand
 from hookviz.images.reading import read
 from hookviz.paths import write_file
+from hookviz.standalone.live_page import MOST_BYTES as MOST_LIVE_BYTES
+from hookviz.standalone.live_page import save_live_page
 from hookviz.standalone.saving import MOST_BYTES, save_page
 from hookviz.types import Activation, ActivationKey, Model
 from hookviz.wording import byte_size
@@ -226,6 +228,55 @@ def page(
             progress=progress,
         )
     layer_list = list(dict.fromkeys(each.layer for each in seen.activations))
+    _echo_saved(file, loaded, layer_list, "layer", as_json=as_json)
+
+
+@click.command()
+@click.argument("image", nargs=-1)
+@model_options
+@click.option(
+    "--layers",
+    "--layer",
+    help="Names with commas between, or maps, as `hookviz layers --kind` lists them; "
+    "convolutions by default.",
+)
+@click.option(
+    "--most-bytes",
+    type=click.IntRange(1),
+    default=MOST_LIVE_BYTES,
+    show_default=True,
+    help="A larger page is refused.",
+)
+@out_option(".html", "An .html file.", required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def live(
+    *,
+    image: tuple[str, ...],
+    model: str,
+    layers: str | None,
+    most_bytes: int,
+    out: str,
+    as_json: bool,
+    **loading: Any,
+) -> None:
+    """Save a network as one HTML file that runs it in a browser, on any image.
+
+    The page offers each IMAGE, or the samples without any, and opens with the first. It needs no
+    server and no network; to make it takes hookviz[live].
+    """
+    file = file_ending_in(out, (".html", ".htm"))
+    loaded = load(model, **loading)
+    names = layer_names(loaded, layers)
+    with progress_bar(file.name) as progress:
+        save_live_page(
+            loaded,
+            file,
+            samples=expand(image),
+            layers=names,
+            most_bytes=most_bytes,
+            progress=progress,
+        )
+    layer_list = names or [each.name for each in list_layers(loaded)]
     _echo_saved(file, loaded, layer_list, "layer", as_json=as_json)
 
 

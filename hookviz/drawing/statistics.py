@@ -243,8 +243,13 @@ class Histogram:
 def histogram(values: NDArray[np.float32] | NDArray[np.float64]) -> Histogram:
     """Count the finite values, of any shape, into `BINS` bins of equal width.
 
-    Without any finite value, and where all are the same, the bins are 1 wide in all, as NumPy's.
+    Without any finite value, and where all are the same, the bins are 1 wide in all, as NumPy's;
+    of one value beyond 10^11 they are as wide as float64 can tell apart.
     """
     finite = values[np.isfinite(values)].astype(np.float64)
-    counts, edges = np.histogram(finite, BINS)
+    ends = None
+    if finite.size and finite.min() == finite.max():
+        wider = max(0.5, abs(float(finite[0])) * 2**-40)
+        ends = float(finite[0]) - wider, float(finite[0]) + wider
+    counts, edges = np.histogram(finite, BINS, ends)
     return Histogram(counts.astype(np.int64), edges, values.size - finite.size)

@@ -115,7 +115,7 @@ def steps_of(trace: LayerTrace, layer: LayerInfo) -> Steps:
     kinds = {info.name: info.kind for info in trace.listed}
     steps = {layer.kind: ActivationKey(layer.name)}
     for address in steps_after(trace, layer.name):
-        steps[_unique(kinds[address.layer], steps)] = address
+        steps[unique_kind(kinds[address.layer], steps)] = address
     return Steps("after", steps)
 
 
@@ -186,7 +186,7 @@ def call_words(address: ActivationKey) -> str:
     return " ".join((f"call {address.call + 1}", *address.path))
 
 
-def _unique(kind: str, steps: Collection[str]) -> str:
+def unique_kind(kind: str, steps: Collection[str]) -> str:
     """Return the kind, numbered where there is one of it already."""
     name, number = kind, 2
     while name in steps:

@@ -142,9 +142,11 @@ CLIENT = Path(__file__).parent / "client"
 
 # Nothing comes from elsewhere and nothing goes there; scripts and styles are this file's own.
 _POLICY = (
-    "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; "
+    "default-src 'none'; script-src 'sha256-{script}'{runs}; style-src 'sha256-{style}'; "
     "img-src {images}; base-uri 'none'; form-action 'none'"
 )
+# A network is run by WebAssembly in a worker; a page makes both of its own blocks.
+_RUNS = " 'wasm-unsafe-eval' blob:; worker-src blob:"
 _HEAD = """\
 <!doctype html>
 <html lang="en">
@@ -182,19 +184,28 @@ _FAILED = mark(
 _IN_BASE64 = re.compile(r"[A-Za-z0-9+/=]*")
 
 
-def page_html(title: str, first: Mapping[str, str], rest: Mapping[str, str]) -> str:
+def page_html(
+    title: str,
+    first: Mapping[str, str],
+    rest: Mapping[str, str],
+    *,
+    script_name: str = "in_file.js",
+    runs: bool = False,
+) -> str:
     """Return a page as HTML.
 
     Args:
         title: of the window, any text.
-        first: what is shown first: texts in base64, by names of letters, digits and hyphens. The
+        first: texts in base64 that come first, by names of letters, digits and hyphens. The
             page begins once these are read.
-        rest: more of them.
+        rest: more texts.
+        script_name: which script of `CLIENT` begins it.
+        runs: whether it runs a network, in a worker.
     """
-    script = page_script("in_file.js")
+    script = page_script(script_name)
     variables = "".join(f"{name}:{value};" for name, value in colour_variables().items())
     style = f":root{{{variables}}}\n{(CLIENT / 'around.css').read_text('utf-8')}"
-    head = page_head(title, style, script, images="data: blob:", generator="HookViz")
+    head = page_head(title, style, script, images="data: blob:", generator="HookViz", runs=runs)
     return head + _BODY.format(
         title=escape(title),
         without=_in_all_languages(_WITHOUT),
@@ -210,7 +221,9 @@ def _in_all_languages(text: str) -> str:
     return " · ".join(in_each_language(lambda: escape(say(text))))
 
 
-def page_head(title: str, style: str, script: str, *, images: str, generator: str) -> str:
+def page_head(
+    title: str, style: str, script: str, *, images: str, generator: str, runs: bool = False
+) -> str:
     """Return how a page begins, up to its body: it runs and loads nothing but these.
 
     Args:
@@ -219,8 +232,11 @@ def page_head(title: str, style: str, script: str, *, images: str, generator: st
         script: the page's own script.
         images: sources of images, as a content security policy has them.
         generator: what the page says made it.
+        runs: whether it runs a network, in a worker.
     """
-    policy = _POLICY.format(script=_hash(script), style=_hash(style), images=images)
+    policy = _POLICY.format(
+        script=_hash(script), style=_hash(style), images=images, runs=_RUNS if runs else ""
+    )
     return _HEAD.format(policy=policy, generator=generator, title=escape(title), style=style)
 
 

@@ -180,19 +180,19 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
         "names": [each.name for each in layers],
         "view": {word: text for word, text in view.link().items() if word in chosen},
         "fields": [each for each in client_fields() if each["word"] in chosen],
-        "languages": [_language(each) for each in languages()],
+        "languages": [language_facts(each) for each in languages()],
         "sheets": {
             **client_sheets(),
             "alone": client_sheets()["alone"] + sheet(CLIENT / "in_file.css"),
         },
-        "palettes": {name: _palette(name) for theme in _THEMES for name in theme},
+        "palettes": {name: palette_text(name) for theme in _THEMES for name in theme},
         "diverging": [theme.diverging for theme in _THEMES],
         "gap": GAP_LEVEL,
         "layers": columns([_layer_choices(each, subject) for each in of_layers]),
         "head": answer_in_languages(subject, "head"),
         "tree": answer_in_languages(subject, "tree"),
         "photograph": answer_in_languages(subject, "photograph"),
-        **_in_every_language(lambda: {"missing": say(_MISSING)}),
+        **in_every_language(lambda: {"missing": say(_MISSING)}),
     }
     return {
         "page": packed(facts),
@@ -237,9 +237,9 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         upstream = None  # there is no way to it
     facts = {
         "tiles": varied(THEME, by_theme),
-        "field": _rounded(answer_in_languages(subject, "field", view)),
+        "field": rounded(answer_in_languages(subject, "field", view)),
         "power": kept.power,
-        "call": sums and _in_every_language(lambda: call_facts(sums, upstream)),
+        "call": sums and in_every_language(lambda: call_facts(sums, upstream)),
     }
     if sums is not None:
         after = step_halves(sums)
@@ -258,7 +258,7 @@ def _layer(subject: Subject, view: View, at: int, *, has_sums: bool) -> Iterator
         yield f"excites-{at}", packed(columns(found))
 
 
-def _in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
+def in_every_language(say_it: Callable[[], Mapping[str, Any]]) -> dict[str, Any]:
     """Return what is said in each language, as one."""
     facts: dict[str, Any] = varied(LANGUAGE, in_each_language(say_it))
     return facts
@@ -274,7 +274,7 @@ def _channels(subject: Subject, view: View, maps: NDArray[np.float32]) -> list[d
             for channel in range(len(maps))
         }
 
-    return list(_in_every_language(say_it).values())
+    return list(in_every_language(say_it).values())
 
 
 def _cells(
@@ -294,7 +294,7 @@ def _cells(
             return {str(channel): said for channel in range(len(cells))}
         return {str(each.channel): described(each, upstream, LIGHT.diverging) for each in sums}
 
-    return [_as_kept(said) for said in _in_every_language(say_it).values()]
+    return [_as_kept(said) for said in in_every_language(say_it).values()]
 
 
 def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
@@ -302,11 +302,11 @@ def _as_kept(facts: dict[str, Any]) -> dict[str, Any]:
     facts = {name: value for name, value in facts.items() if name != "colours"}
     if "rows" in facts:
         facts["rows"] = [
-            row | {name: _rounded(row[name], 4) for name in ("patch", "kernel")}
+            row | {name: rounded(row[name], 4) for name in ("patch", "kernel")}
             for row in facts["rows"]
         ]
         for name in ("most", "patchMost", "kernelMost"):
-            facts[name] = _rounded(facts[name], 6)
+            facts[name] = rounded(facts[name], 6)
     return facts | {"hasKernel": False, "canWalk": False}
 
 
@@ -315,7 +315,7 @@ def answer_in_languages(
 ) -> dict[str, Any]:
     """Answer a question in every language, as one."""
     asked = Question(question, about)
-    return _in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
+    return in_every_language(lambda: dict(answer(subject, view or View(), asked).facts))
 
 
 def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
@@ -323,7 +323,7 @@ def _tiles(subject: Subject, view: View, error: float) -> dict[str, Any]:
     facts = answer_in_languages(subject, "tiles", view)
     facts = {name: value for name, value in facts.items() if name not in _PAINTED}
     facts["colormap"] = render(subject, view).own.colormap.name
-    return facts | _in_every_language(lambda: {"cost": say(_COST, error=number(error))})
+    return facts | in_every_language(lambda: {"cost": say(_COST, error=number(error))})
 
 
 def _layer_choices(facts: dict[str, Any], subject: Subject) -> dict[str, Any]:
@@ -344,22 +344,24 @@ def _excites_answer(subject: Subject, view: View, channel: int) -> dict[str, Any
     return facts | {"patches": [each | {"leads": None} for each in facts["patches"]]}
 
 
-def _language(language: str) -> dict[str, Any]:
+def language_facts(language: str) -> dict[str, Any]:
+    """Return a language as a page has it: its name, its signs, and the words of the scripts."""
     words = client_words(language, "hookviz/explorer/client/")
     own = client_words(language, "hookviz/standalone/client/")["words"]
     return words | {"words": words["words"] | own, "name": own_name(language)}
 
 
-def _palette(name: str) -> str:
+def palette_text(name: str) -> str:
+    """Return RGBA of each level of a colormap, in base64."""
     return base64.b64encode(np.ascontiguousarray(palette_of(name)).tobytes()).decode("ascii")
 
 
-def _rounded(value: Any, digits: int = 7) -> Any:
+def rounded(value: Any, digits: int = 7) -> Any:
     """Round every number in a JSON value to `digits` significant digits."""
     if isinstance(value, Mapping):
-        return {key: _rounded(each, digits) for key, each in value.items()}
+        return {key: rounded(each, digits) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_rounded(each, digits) for each in value]
+        return [rounded(each, digits) for each in value]
     return float(f"{value:.{digits}g}") if isinstance(value, float) else value
 
 

@@ -234,6 +234,8 @@ def test_bins_are_numpys_over_the_finite_values() -> None:
     assert bins.counts.sum() + bins.left_out == values.size
     assert len(bins.middles) == BINS
     assert edges[0] < bins.middles[0] < edges[1]
+    large = histogram(np.full((4, 4), 3e14, np.float32))  # of which NumPy makes no bins
+    assert (large.counts.sum(), np.unique(large.edges).size) == (16, BINS + 1)
     same = histogram(np.full((4, 4), 2.0, np.float32))
     assert same.counts.sum() == same.counts.max() == 16
     none = histogram(np.full(3, np.nan, np.float32))

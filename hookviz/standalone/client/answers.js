@@ -5,31 +5,14 @@ import { say } from "../../explorer/client/shared.js";
 import { anyCell } from "./any_cell.js";
 import { float32Text, halves, wholeFloats } from "./halves.js";
 import { mosaic, quantised } from "./levels.js";
+import { palettesOf, wantedOf } from "./page_colours.js";
 import { indexedPng } from "./png.js";
 import { chosen, rowOf } from "./recorded.js";
 import { wholeOf } from "./whole.js";
 
 const OPEN = 3; // layers whose values stay unpacked: a large one's take a few million bytes
 const DIGITS = 4; // of a value that was kept as float16
-const BAR = [256, 12]; // pixels of a colour bar
 const NONE = new Uint8Array(0);
-
-/**
- * What a page says of its language and theme, which is what its questions are about.
- * @param {number} language
- * @param {number} theme
- */
-export const subjectOf = (language, theme) => `${language} ${theme}`;
-const wantedOf = (/** @type {string} */ subject) => {
-  const [language, theme] = subject.split(" ").map(Number);
-  return { ".language": language, ".theme": theme };
-};
-
-const pictureUrl = (/** @type {Uint8Array} */ png) => {
-  let letters = "";
-  for (const byte of png) letters += String.fromCharCode(byte);
-  return `data:image/png;base64,${btoa(letters)}`;
-};
 
 /**
  * What answers a page's questions.
@@ -67,17 +50,7 @@ export const answering = (page, blocks, bytesOf) => {
       Promise.all(call.steps.map(async (_, step) => halves(await numbersIn(`step-${step}-${at}`), call.powers[step]))),
     );
 
-  const palettes = Object.fromEntries(Object.entries(page.palettes).map(([name, text]) => [name, bytesOf(text)]));
-  /** @type {Map<string, string>} */
-  const bars = new Map();
-  const barOf = (/** @type {string} */ colormap, /** @type {number} */ levels) => {
-    const key = `${colormap} ${levels}`;
-    const [width, height] = BAR;
-    const pixels = Uint8Array.from({ length: width * height }, (_, at) => Math.floor(((at % width) * levels) / width));
-    const bar = bars.get(key) ?? pictureUrl(indexedPng(pixels, width, palettes[colormap]));
-    bars.set(key, bar);
-    return bar;
-  };
+  const palettes = palettesOf(page.palettes, bytesOf);
   const coloursOf = (/** @type {any} */ wanted) => page.diverging[wanted[".theme"]];
 
   // The layer that a view means; another than it asks for is the first.
@@ -93,22 +66,17 @@ export const answering = (page, blocks, bytesOf) => {
     const [{ tiles: said, call }, values] = await Promise.all([facts("layer", at), valuesOf(at)]);
     const answer = chosen(said, wanted);
     const { colormap, geometry, levels, rows, columns } = answer;
-    const colours = palettes[colormap];
-    const palette = Array.from({ length: 255 }, (_, index) => {
-      const [red, green, blue] = colours.subarray(4 * index, 4 * index + 3);
-      return (red << 16) | (green << 8) | blue;
-    });
     const picture = mosaic(quantised(values, answer), geometry, page.gap);
     const ofTiles = {
       ...answer,
       key: `${at} ${colormap}`,
-      palette,
-      bar: barOf(colormap, levels),
+      palette: palettes.numbers(colormap),
+      bar: palettes.bar(colormap, levels),
       picksStrongest: !call,
       exact: (/** @type {number} */ channel, /** @type {number} */ row, /** @type {number} */ column) =>
         values[(channel * rows + row) * columns + column],
     };
-    return { facts: ofTiles, data: indexedPng(picture, geometry.width, colours) };
+    return { facts: ofTiles, data: indexedPng(picture, geometry.width, palettes.bytes(colormap)) };
   };
 
   const channel = async (/** @type {any} */ { wanted, at }, /** @type {number} */ index) => {
@@ -125,7 +93,7 @@ export const answering = (page, blocks, bytesOf) => {
       colours: coloursOf(wanted),
       values: float32Text(map),
       digits: DIGITS,
-      bar: barOf(colormap, levels),
+      bar: palettes.bar(colormap, levels),
     };
   };
 
@@ -160,7 +128,7 @@ export const answering = (page, blocks, bytesOf) => {
     layers: (about) => ({ facts: layers(about), data: NONE }),
     tiles: (about) => tiles(about),
     tree: ({ wanted }) => ({ facts: chosen(page.tree, wanted), data: NONE }),
-    whole: ({ wanted }) => wholeOf(blocks, wanted, palettes[coloursOf(wanted)]),
+    whole: ({ wanted }) => wholeOf(blocks, wanted, palettes.bytes(coloursOf(wanted))),
     head: async ({ wanted }) => ({ facts: chosen(page.head, wanted), data: (await blocks.bytes("head")) ?? NONE }),
     photograph: async ({ wanted }) => ({
       facts: chosen(page.photograph, wanted),

@@ -35,7 +35,7 @@ const largest = (/** @type {Iterable<number>} */ values) => {
  * @property {string | null} upstream
  * @property {number} rows inputs that are written out
  * @property {{agrees: [string, string][], differs: [string, string][]}} sum
- * @property {{says: [string, string][], epsilon: number, norm: number[][] | null}[]} steps
+ * @property {{says: [string, string][], epsilon: number, norm: number[][] | null, isRelu?: boolean}[]} steps
  */
 
 /**
@@ -76,14 +76,15 @@ export const summed = (call, { input, weights }, [channel, row, column]) => {
  * @param {Call} call
  * @param {{input: Float32Array, weights: Float32Array}} numbers
  * @param {[number, number, number]} place channel, row, column
- * @param {number} kept the cell's value as float16
- * @param {number[]} after its value after each step, as float16
+ * @param {number} kept the cell's value as the page has it
+ * @param {(number | undefined)[]} after its value after each step, where the page has it
+ * @param {number} [precision] how far these may be from their own, as a share: float16 by default
  */
-export const anyCell = (call, numbers, place, kept, after) => {
+export const anyCell = (call, numbers, place, kept, after, precision = KEPT) => {
   const { inputs, bias, sum, total, size } = summed(call, numbers, place);
   const near = (/** @type {number} */ value, /** @type {number} */ half) =>
-    Object.is(value, half) || Math.abs(value - half) <= KEPT * Math.abs(half) + TINY;
-  const tolerance = call.rounding * size + KEPT * Math.abs(kept) + TINY;
+    Object.is(value, half) || Math.abs(value - half) <= precision * Math.abs(half) + TINY;
+  const tolerance = call.rounding * size + precision * Math.abs(kept) + TINY;
   const agrees = Number.isFinite(total) ? Math.abs(total - kept) <= tolerance : Object.is(total, kept);
   const value = agrees ? total : kept; // with all digits
   const ordered = [...inputs].sort((one, other) => Math.abs(other.term) - Math.abs(one.term));
@@ -91,10 +92,12 @@ export const anyCell = (call, numbers, place, kept, after) => {
   const rest = others.reduce((whole, { term }) => whole + term, 0);
   const [channel, row, column] = place;
   let now = value;
-  const steps = call.steps.map(({ says, epsilon, norm }, at) => {
+  const steps = call.steps.map(({ says, epsilon, norm, isRelu }, at) => {
     const [mean, variance, scale, shift] = norm ? norm.map((of) => of[channel]) : [0, 1, 1, 0];
-    const next = norm ? ((now - mean) / Math.sqrt(variance + epsilon)) * scale + shift : now;
-    now = near(next, after[at]) ? next : after[at];
+    const put = norm ? ((now - mean) / Math.sqrt(variance + epsilon)) * scale + shift : now;
+    const next = isRelu ? Math.max(0, put) : put;
+    const own = after[at] ?? next;
+    now = near(next, own) ? next : own;
     return filled(says, { mean, variance, scale, shift, step: now });
   });
   const all = (/** @type {"patch" | "kernel"} */ name) => inputs.flatMap((each) => each[name].flat());

@@ -12,11 +12,12 @@ export const bytesOf = (text) => {
 };
 
 /**
- * Bytes as they were before they were deflated.
+ * Bytes as they were before they were compressed.
  * @param {Uint8Array<ArrayBuffer>} bytes
+ * @param {CompressionFormat} [how]
  */
-export const inflated = async (bytes) => {
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+export const inflated = async (bytes, how = "deflate") => {
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream(how));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 };
 
@@ -54,6 +55,11 @@ export const blocksOf = (textOf) => {
     bytes,
     /** What was deflated. */
     unpacked,
+    /** What was gzipped. */
+    unzipped: async (/** @type {string} */ name) => {
+      const packed = await bytes(name);
+      return packed && inflated(packed, "gzip");
+    },
     /** Facts in JSON. */
     facts: async (/** @type {string} */ name) => {
       const text = await unpacked(name);

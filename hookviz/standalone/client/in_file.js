@@ -1,100 +1,14 @@
-// The page of a file: the explorer, asked and answered in it, with its view in the address, and switches
-// for language and theme.
+// The page of a file: the explorer of one image, asked and answered in it.
 
-import { alone, speak, tool } from "../../explorer/client/alone.js";
-import { viewOf } from "../../explorer/client/link.js";
-import { make, say } from "../../explorer/client/shared.js";
-import { answering, subjectOf } from "./answers.js";
+import { answering } from "./answers.js";
 import { blocksOf, bytesOf, textIn } from "./blocks.js";
-import { saidIn, saying } from "./in_address.js";
-import { nearest } from "./nearest.js";
-
-const THEMES = /** @type {const} */ (["light", "dark"]);
+import { around, failed } from "./page_around.js";
 
 /** Begin to show what the document keeps, or say that it can't be shown. */
-export const begin = () =>
-  show().catch((error) => {
-    document.getElementById("failed")?.removeAttribute("hidden");
-    throw error; // for the console
-  });
+export const begin = () => show().catch(failed);
 
 const show = async () => {
   const blocks = blocksOf(textIn(document));
   const page = await blocks.facts("page");
-  const ask = answering(page, blocks, bytesOf);
-  const place = /** @type {HTMLElement} */ (document.getElementById("explorer"));
-  const codes = page.languages.map(({ language }) => language);
-  const said = () => saidIn(location);
-  const isEmbedded = said().get("embed") === "1";
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  let language = nearest([said().get("lang") ?? "", ...navigator.languages], codes);
-  let picked = /** @type {string | null} */ (said().get("theme")); // by a person, or the link
-  let isWritable = true;
-
-  const theme = () => {
-    const at = THEMES.indexOf(/** @type {any} */ (picked));
-    return at >= 0 ? at : Number(dark.matches);
-  };
-  const view = () => viewOf(String(said()), page.fields);
-  const write = (/** @type {Record<string, string | null>} */ words, how = "replace") => {
-    const put = how === "push" ? "pushState" : "replaceState";
-    try {
-      history[put](null, "", saying(location, words, isWritable));
-    } catch {
-      if (!isWritable) return; // as in a frame that has no address of its own
-      isWritable = false;
-      write(words, how);
-    }
-  };
-
-  /** @type {ReturnType<typeof alone> | null} */
-  let shown = null;
-  const around = make("footer", { hidden: isEmbedded });
-  const dress = () => {
-    document.documentElement.dataset.theme = THEMES[theme()];
-    toTheme.textContent = theme() ? say("Light") : say("Dark");
-  };
-  const toTheme = tool("", () => {
-    picked = THEMES[1 - theme()];
-    rethemed();
-  });
-  const rethemed = () => {
-    dress();
-    shown?.theme(THEMES[theme()]);
-    shown?.show(view(), subjectOf(language, theme()));
-  };
-  const toLanguage = make("select", { className: "tool" });
-  toLanguage.append(...page.languages.map(({ name }, at) => new Option(name, String(at))));
-  toLanguage.onchange = () => {
-    language = Number(toLanguage.value);
-    write({ lang: codes[language] });
-    draw();
-    toLanguage.focus();
-  };
-
-  const draw = () => {
-    shown?.end();
-    speak(page.languages[language]);
-    document.documentElement.lang = codes[language];
-    toLanguage.value = String(language);
-    toLanguage.setAttribute("aria-label", say("Language"));
-    around.textContent = page.missing[".language"]?.[language] ?? page.missing;
-    dress();
-    shown = alone(place, {
-      fields: page.fields,
-      view: view(),
-      subject: subjectOf(language, theme()),
-      ask,
-      changed: (next, how, words) => write(Object.fromEntries(words.map((word) => [word, next[word] ?? null])), how),
-      sheets: page.sheets,
-      theme: THEMES[theme()],
-      isBare: isEmbedded,
-      tools: [...(codes.length > 1 ? [toLanguage] : []), toTheme],
-    });
-  };
-  if (!Object.keys(view()).length) write(page.view);
-  document.body.append(around);
-  draw();
-  dark.addEventListener("change", () => picked === null && rethemed());
-  window.addEventListener("popstate", () => shown?.show(view()));
+  around(page, { ask: answering(page, blocks, bytesOf) });
 };

@@ -1,0 +1,106 @@
+// The network of a live page: what its layers put out for an image, by a worker that runs it.
+
+const KEPT = 96e6; // bytes of values; a large layer's are a few million
+
+/** @typedef {{values: Float32Array, shape: number[]}} Output */
+
+/**
+ * Start the engine with the network.
+ * @param {ReturnType<typeof import("./blocks.js").blocksOf>} blocks
+ * @param {any} page
+ */
+export const startNetwork = async (blocks, page) => {
+  const [engine, wasm, graph, weights, script] = await Promise.all([
+    blocks.unzipped("engine"),
+    blocks.unzipped("wasm"),
+    blocks.unpacked("graph"),
+    blocks.unpacked("weights"),
+    blocks.bytes("worker"),
+  ]);
+  const source = new Blob([/** @type {any} */ (engine), "\n", /** @type {any} */ (script)]);
+  const worker = new Worker(URL.createObjectURL(source));
+  /** @type {Map<number, {resolve: (answer: any) => void, reject: (error: Error) => void}>} */
+  const open = new Map();
+  let turns = 0;
+  worker.onmessage = ({ data: { turn, answer, error } }) => {
+    const asked = open.get(turn);
+    open.delete(turn);
+    if (error === undefined) asked?.resolve(answer);
+    else asked?.reject(new Error(error));
+  };
+  worker.onerror = ({ message }) => {
+    for (const { reject } of open.values()) reject(new Error(message || "the worker could not start"));
+    open.clear();
+  };
+  const ask = (/** @type {string} */ question, /** @type {object} */ facts, /** @type {Transferable[]} */ moved = []) =>
+    new Promise((resolve, reject) => {
+      turns += 1;
+      open.set(turns, { resolve, reject });
+      worker.postMessage({ turn: turns, question, ...facts }, moved);
+    });
+
+  // The weights stay here too: the sum of a cell is made of them.
+  const { weightsName, preprocess } = page;
+  await ask("open", { wasm: wasm?.buffer, graph, weights, weightsName, preprocess });
+
+  /** @type {Map<string, Promise<Output>>} */
+  const kept = new Map();
+  /** @type {Map<string, number>} */
+  const sizes = new Map();
+  const keep = (/** @type {string} */ key, /** @type {number} */ size) => {
+    sizes.set(key, size);
+    let all = [...sizes.values()].reduce((sum, each) => sum + each, 0);
+    for (const [oldest, bytes] of sizes) {
+      if (all <= KEPT || oldest === key) break;
+      all -= bytes;
+      sizes.delete(oldest);
+      kept.delete(oldest);
+    }
+  };
+  // What is asked for at once is had by one pass.
+  /** @type {Map<string, Map<string, {resolve: (output: Output) => void, reject: (error: Error) => void}>>} */
+  const waiting = new Map();
+  const run = async (/** @type {string} */ image) => {
+    const asked = [...(waiting.get(image) ?? [])];
+    waiting.delete(image);
+    const names = asked.map(([name]) => name);
+    try {
+      const outputs = await ask("run", { image, names });
+      asked.forEach(([name, { resolve }], at) => {
+        keep(`${image} ${name}`, outputs[at].values.byteLength);
+        resolve(outputs[at]);
+      });
+    } catch (error) {
+      for (const [name, { reject }] of asked) {
+        kept.delete(`${image} ${name}`);
+        reject(/** @type {Error} */ (error));
+      }
+    }
+  };
+  return {
+    /** The bytes of all weights. */
+    weights: /** @type {Uint8Array<ArrayBuffer>} */ (weights),
+    /** Make an image the network's input: the picture that it sees, and its part of the image. */
+    picture: (/** @type {string} */ image, /** @type {ImageData} */ { data, height, width }) =>
+      ask("picture", { image, rgba: data, size: [height, width] }, [data.buffer]),
+    /**
+     * One of its outputs for an image.
+     * @param {string} image
+     * @param {string} name
+     */
+    output: (image, name) => {
+      const key = `${image} ${name}`;
+      const known = kept.get(key);
+      if (known) return known;
+      const output = new Promise((resolve, reject) => {
+        if (!waiting.has(image)) {
+          waiting.set(image, new Map());
+          setTimeout(() => run(image));
+        }
+        waiting.get(image)?.set(name, { resolve, reject });
+      });
+      kept.set(key, /** @type {Promise<Output>} */ (output));
+      return /** @type {Promise<Output>} */ (output);
+    },
+  };
+};
