@@ -19,7 +19,7 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hookviz.standalone.engine import ENGINE, LICENCE, SCRIPT, VERSION, WASM
+from hookviz.standalone.live_page import ENGINE, LICENCE, SCRIPT, VERSION, WASM
 
 FILES = {
     f"package/dist/{SCRIPT}": "11e64bd8ffe11bd1a2a2f0d6275fdfbbba7262f0b76b99b53d228a8a22ef3d90",

@@ -9,7 +9,7 @@ import base64
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -38,6 +38,7 @@ from hookviz.language.saying import mark, say
 from hookviz.models.wrapping import as_model
 from hookviz.outputs.answer import LOGITS, PROBABILITIES
 from hookviz.paths import path_ending_in, write_file
+from hookviz.settings import ASSETS
 from hookviz.standalone.client_page import (
     CLIENT,
     columns,
@@ -47,7 +48,6 @@ from hookviz.standalone.client_page import (
     page_script,
     whole_floats,
 )
-from hookviz.standalone.engine import ENGINE, LICENCE, SCRIPT, VERSION, WASM, engine_file
 from hookviz.standalone.onnx_network import OnnxNetwork, check_libraries, export_network
 from hookviz.standalone.recording import (
     answer_in_languages,
@@ -66,6 +66,18 @@ from hookviz.types import (
     ignore,
 )
 from hookviz.wording import byte_size, number
+
+VERSION = "1.30.0"
+"""Version of ONNX Runtime Web, which `scripts/engine.py` fetches."""
+
+ENGINE = ASSETS / "engine"
+"""The folder of its files."""
+
+SCRIPT, WASM = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
+"""Its script, a module, and its program, which runs in one thread too; both lie there gzipped."""
+
+LICENCE = "LICENSE-onnxruntime"
+"""Its licence, MIT."""
 
 MOST_BYTES = 100_000_000
 """Bytes of a page, at most, unless more are asked for."""
@@ -161,8 +173,8 @@ def save_live_page(
     rest = blocks | {f"sample-{at}": _base64(each.data) for at, each in enumerate(pictures)}
     rest |= {
         "worker": _base64(page_script("live_worker.js").encode()),
-        "engine": _base64(engine_file(SCRIPT)),
-        "wasm": _base64(engine_file(WASM)),
+        "engine": _engine_file(SCRIPT),
+        "wasm": _engine_file(WASM),
         "graph": deflated(network.graph),
         "weights": deflated(network.weights),
         "licence": _base64((ENGINE / LICENCE).read_bytes()),
@@ -181,6 +193,12 @@ def save_live_page(
     write_file(file, page, SettingError)
     progress(1.0)
     return file
+
+
+@cache
+def _engine_file(name: str) -> str:
+    """Return a file of the engine as it lies there, gzipped, in base64."""
+    return _base64((ENGINE / f"{name}.gz").read_bytes())
 
 
 def _base64(data: bytes) -> str:
