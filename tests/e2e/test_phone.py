@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import Questions, at_rest, link_of, new_context
+from tests.e2e.screen import Questions, at_rest, link_of, new_context, open_channel_menu
 from tests.e2e.test_layout import LINK, expect_picked
 
 
@@ -85,6 +85,7 @@ def test_a_link_shows_its_tile_above_the_sheet_and_a_question_leads_to_the_top(
         " (event) => { window.hvTop = event.currentTarget.scrollTop; })"
     )
     phone.mouse.wheel(0, 1000)
+    open_channel_menu(phone)
     phone.get_by_role("button", name="Which class needs it?").click()
     expect(phone.get_by_role("heading", name="Which channels does a class need?")).to_be_visible()
     at_rest(phone)
