@@ -105,7 +105,8 @@
 
   document.addEventListener("click", ({ target }) => {
     const opens = target instanceof HTMLElement && target.closest("[data-hv-opens]");
-    if (opens instanceof HTMLElement) dispatchEvent(new CustomEvent("hookviz:presenter", { detail: opens.dataset.hvOpens }));
+    if (opens instanceof HTMLElement)
+      dispatchEvent(new CustomEvent("hookviz:presenter", { detail: opens.dataset.hvOpens }));
   });
   addEventListener("hookviz:link", show);
   window.hookvizPresenting = { isOn, toggle, step, point, isPointing: () => !ring.hidden };
