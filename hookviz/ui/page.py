@@ -60,7 +60,7 @@ from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import explain_stand_in, pick_image, pick_input
 from hookviz.ui.sidebar.model_choice import pick_model, silence_channels
-from hookviz.ui.sidebar.weights import may_load, wait_for_weights, weights_instead
+from hookviz.ui.sidebar.weights import may_load, model_before, wait_for_weights, weights_instead
 from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import colours, head
 
@@ -138,6 +138,9 @@ def _show(buttons: DeltaGenerator) -> None:
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)
+        before = model_before()
+        if before is not None and lesson is None:
+            _show_model(image_choice, before, lesson, settings)
     elif pretrained and source_of(spec.name).build_pretrained and not may_load(spec):
         return
     elif choice.weights == "yours" and choice.checkpoint is None:

@@ -75,7 +75,10 @@ def test_a_download_is_cancelled_begun_again_and_one_for_all_who_wait(
             page.get_by_role("button", name=button).click()
             expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
         choose(second, "Model", "ShapesNet")  # the page stays in use
-        wait_for_grid(second)
+        seen = wait_for_grid(second)
+        choose(second, "Model", TITLE)  # and the tiles stay while another model is on its way
+        expect(second.get_by_text("Shown until then: ShapesNet with pretrained")).to_be_visible()
+        assert wait_for_grid(second) == seen
         mirror.gate.set()
         assert wait_for_grid(first) == grid_of(body, tmp_path)
         assert len(mirror.requests) == 2  # after the cancelled one a download for both
