@@ -100,8 +100,8 @@ _SMALL = """() => {
     for (const each of root.querySelectorAll("*")) {
       if (each.shadowRoot) look(each.shadowRoot);
       if (!each.matches("button, a[href], select, input, summary")) continue;
-      const box = (each.closest("label, [data-baseweb=select]") ?? each).getBoundingClientRect();
-      const {width, height} = box;
+      const around = each.matches("input") && each.closest("label, [data-baseweb=select]");
+      const {width, height} = (around || each).getBoundingClientRect();
       const isSeen = width > 1 && height > 1 && each.checkVisibility({visibilityProperty: true});
       if (!isSeen || Math.min(width, height) >= 24) continue;
       small.push(`${each.ariaLabel ?? each.textContent} ${width} ${height}`);
