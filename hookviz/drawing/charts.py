@@ -48,6 +48,7 @@ class Chart:
         is_scale: whether the labels are numbers in order. Where there are too many labels, those of
             a scale stand at its ends; other places are counted.
         log: whether the axis is logarithmic; numbers of 0 and less are left out then.
+        positions: how far each place lies along the bottom, ascending; evenly spaced if empty.
     """
 
     title: str
@@ -58,6 +59,15 @@ class Chart:
     places: str = mark("place in the order of execution")
     log: bool = False
     is_scale: bool = False
+    positions: tuple[float, ...] = ()
+
+    @property
+    def steps(self) -> NDArray[np.float64]:
+        """Where each place lies along the bottom, from 0 to their number less one."""
+        if len(self.positions) < 2:
+            return np.arange(len(self.labels), dtype=float)
+        positions = np.array(self.positions) - self.positions[0]
+        return np.asarray((len(positions) - 1) * positions / positions[-1], dtype=float)
 
     @property
     def is_signed(self) -> bool:
@@ -101,7 +111,7 @@ def chart_figure(chart: Chart, *, ink: str = "#1a1a1a", is_titled: bool = False)
 
     figure = new_figure(figsize=(9.0, 3.4), layout="constrained", facecolor="none")
     axes = figure.add_subplot(facecolor="none")
-    positions = np.arange(len(chart.labels))
+    positions = chart.steps
     breadth = 0.84 / max(1, len(chart.series))
     for index, (name, numbers) in enumerate(chart.series.items()):
         values = _drawable(numbers, log=chart.log)

@@ -95,7 +95,9 @@ def draw_pair(
         with np.errstate(invalid="ignore", over="ignore"):
             changed = b - a
         title = f"{titles[1]} − {titles[0]}"
-        grid = make_grid(changed, scale="symmetric", colormap=colormaps[1], title=title)
+        # one outlier leaves the others their colours; without a fall zero is no end of the colours
+        spans = "balanced" if (changed < 0).any() else "symmetric"
+        grid = make_grid(changed, scale=spans, colormap=colormaps[1], title=title)
         return replace(with_channels(grid, changed, shown), about=f"B − A: {say(_RAISES)}.")
 
     return Pair(with_channels(grid_a, a, shown), with_channels(grid_b, b, shown), draw_difference)

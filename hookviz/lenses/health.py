@@ -37,7 +37,7 @@ _HEAD = (
     mark("Inf"),
     mark("max |x|"),
     mark("× its input"),
-    mark("dead units"),
+    mark("silent units"),
     mark("saturated (%)"),
 )
 
@@ -191,20 +191,21 @@ def _rest_panel(health: NetworkHealth) -> TextPanel:
         bad = True
         said.append(
             say(
-                "Every unit of {address} is dead on this image.", address=silent[0].address.in_words
+                "Every unit of {address} is silent on this image.",
+                address=silent[0].address.in_words,
             )
         )
     elif worst and worst.dead:
         said.append(
             say(
-                "Most dead units on this image: {dead:,} of {units:,} in {address}.",
+                "Most silent units on this image: {dead:,} of {units:,} in {address}.",
                 dead=worst.dead,
                 units=worst.units,
                 address=worst.address.in_words,
             )
         )
     else:
-        said.append(say("No unit is dead on this image."))
+        said.append(say("No unit is silent on this image."))
     bounded = [output for output in outputs if output.saturated >= 0]
     if bounded:
         most = max(bounded, key=lambda output: output.saturated)
@@ -237,19 +238,21 @@ def _charts(health: NetworkHealth) -> tuple[ChartPanel, ChartPanel]:
     outputs = health.outputs
     labels = tuple(output.address.in_words for output in outputs)
     shares = {
-        say("dead"): np.array([100 * output.dead / (output.units or np.nan) for output in outputs])
+        say("silent"): np.array(
+            [100 * output.dead / (output.units or np.nan) for output in outputs]
+        )
     }
     saturated = np.array([100 * output.saturated for output in outputs])
     if np.isfinite(saturated).any():
         shares[say("saturated")] = saturated
     dead = ChartPanel(
-        say("Dead and saturated units") if "saturated" in shares else say("Dead units"),
+        say("Silent and saturated units") if "saturated" in shares else say("Silent units"),
         labels,
         shares,
         kind="lines",
         unit=say("of a layer (%)"),
         caption=say(
-            "On this image. Dead: 0 or constant everywhere. Saturated: within 1 % of an end."
+            "On this image. Silent: 0 or constant everywhere. Saturated: within 1 % of an end."
         ),
     )
     sizes = ChartPanel.of(health.chart, say("Of the finite values, in order of execution."))
@@ -379,7 +382,7 @@ LENS = Lens(
     slug="health",
     title=mark("Health"),
     question=mark("Is anything broken in the network?"),
-    sentence=mark("Where NaN, infinities, dead or saturated units and exploding values begin."),
+    sentence=mark("Where NaN, infinities, silent or saturated units and exploding values begin."),
     group=RIGHT,
     run=run,
     script=script,

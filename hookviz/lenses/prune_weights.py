@@ -290,6 +290,7 @@ def _panels(
         kind="lines",
         unit=say("probability (%)") if is_share else say("score"),
         caption=say("Along the bottom: the share of {parts} set to 0, in percent.", parts=what),
+        positions=tuple(map(float, values["shares"])),
     )
     rows = tuple(
         (

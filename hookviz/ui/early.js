@@ -70,6 +70,15 @@ if (!window.hookviz) {
     },
     { capture: true, passive: true },
   );
+  // On a phone the sidebar lies over the page that it leads to, and closes.
+  const opened = () => ["lens", "lesson"].map((word) => new URLSearchParams(location.search).get(word)).join();
+  let before = opened();
+  addEventListener("hookviz:link", () => {
+    const moved = before !== opened();
+    before = opened();
+    const close = document.querySelector("[data-testid=stSidebarCollapseButton] [aria-expanded=true]");
+    if (moved && window.innerWidth <= 640 && close instanceof HTMLElement) close.click();
+  });
   // A window between a phone's and a laptop's, such as a projector's at 150 %, is for the network.
   if (window.innerWidth > 768 && window.innerWidth <= 1100) {
     when("[data-testid='stSidebarCollapseButton'] button", (found) => found.click());

@@ -1,6 +1,7 @@
 """Show buttons that open menus, which are filled when they open, and files to download."""
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import NamedTuple
 
 import streamlit as st
@@ -77,6 +78,8 @@ def _show_more(menus: tuple[Menu, ...], above: Callable[[], None] | None) -> Non
             return
         if above is not None:
             above()
+        label = escape(say("Slides"))
+        st.html(f'<button class="hv-slides" data-hv-opens="slides">{label} (L)</button>')
         labels = [menu.label for menu in menus]
         tabs = st.tabs(labels, on_change="rerun", key="hv-more-tabs")
         for menu, tab in zip(menus, tabs, strict=True):

@@ -60,7 +60,7 @@ from hookviz.ui.serving.go_route import open_short_link
 from hookviz.ui.serving.login import let_in
 from hookviz.ui.sidebar.image_choice import explain_stand_in, pick_image, pick_input
 from hookviz.ui.sidebar.model_choice import pick_model, silence_channels
-from hookviz.ui.sidebar.weights import may_load, wait_for_weights, weights_instead
+from hookviz.ui.sidebar.weights import may_load, model_before, wait_for_weights, weights_instead
 from hookviz.ui.state import ImageChoice, ModelChoice, plain
 from hookviz.ui.theme import colours, head
 
@@ -127,7 +127,10 @@ def _show(buttons: DeltaGenerator) -> None:
             st.error(plain(refusal), icon=":material/upload_file:")
         if not is_live():
             leave()
-        choice = pick_model()
+        model_block = st.container()
+        settings = st.expander(say("Family, weights, input size"))
+        with model_block:
+            choice = pick_model(settings)
     if choosing.is_list():
         show_lessons()
         return
@@ -135,6 +138,9 @@ def _show(buttons: DeltaGenerator) -> None:
     spec, pretrained = choice.spec, choice.weights == "pretrained"
     if pretrained and spec.download_bytes and not spec.on_disk:
         wait_for_weights(spec)
+        before = model_before()
+        if before is not None and lesson is None:
+            _show_model(image_choice, before, lesson, settings)
     elif pretrained and source_of(spec.name).build_pretrained and not may_load(spec):
         return
     elif choice.weights == "yours" and choice.checkpoint is None:
@@ -147,7 +153,7 @@ def _show(buttons: DeltaGenerator) -> None:
             icon=":material/upload:",
         )
     else:
-        _show_model(image_choice, choice, lesson)
+        _show_model(image_choice, choice, lesson, settings)
 
 
 @cache
@@ -157,36 +163,52 @@ def _icon() -> str:
     return data_url(make_grid(values, aspect=1, width=64).png())
 
 
-def _show_model(image_choice: ImageChoice, choice: ModelChoice, lesson: Lesson | None) -> None:
-    """Load the model, and draw with it; it is in use until the page is drawn."""
+def _show_model(
+    image_choice: ImageChoice, choice: ModelChoice, lesson: Lesson | None, settings: DeltaGenerator
+) -> None:
+    """Load the model, and draw with it; it is in use until the page is drawn.
+
+    Args:
+        image_choice: the image.
+        choice: the model.
+        lesson: the open lesson.
+        settings: gets the choice of the input's size.
+    """
     loading = partial(st.spinner, say("Loading {model}…", model=choice.spec.title))
     with st.sidebar:
         choice = silence_channels(choice, loading)
     with resources.use_model(choice, loading) as model:
+        with settings:
+            size, whole = pick_input(model)
         if lesson is not None:
-            _show_lesson(lesson, image_choice, choice, model)
+            _show_lesson(lesson, image_choice, choice, model, size=size, whole=whole)
         else:
-            _show_network(image_choice, choice, model)
+            _show_network(image_choice, choice, model, size=size, whole=whole)
 
 
 def _show_lesson(
-    lesson: Lesson, image_choice: ImageChoice, choice: ModelChoice, model: Model
+    lesson: Lesson,
+    image_choice: ImageChoice,
+    choice: ModelChoice,
+    model: Model,
+    *,
+    size: int | None,
+    whole: bool,
 ) -> None:
     """Draw a lesson in place of the network."""
-    with st.sidebar:
-        size, whole = pick_input(model)
     model_input = _read(image_choice, model, size=size, whole=whole)
     scene = LessonScene(model, model_input, image_choice.image, resources.session_cache())
     show_lesson(lesson, scene, SceneChoices(image_choice, choice, size, whole))
 
 
-def _show_network(image_choice: ImageChoice, choice: ModelChoice, model: Model) -> None:
+def _show_network(
+    image_choice: ImageChoice, choice: ModelChoice, model: Model, *, size: int | None, whole: bool
+) -> None:
     """Draw everything below the choice of a model, in the order in which it is needed."""
     header = st.container(
         horizontal=True, vertical_alignment="center", key="hv-header", gap="small"
     )
     with st.sidebar:
-        size, whole = pick_input(model)
         live = is_live()
         if live:
             explain_no_lens()

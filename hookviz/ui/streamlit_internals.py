@@ -91,6 +91,7 @@ TEST_IDS = frozenset(
         "stDownloadButton",
         "stElementToolbarButton",
         "stExpandSidebarButton",
+        "stExpanderDetails",
         "stHeader",
         "stHeading",
         "stHorizontalBlock",
@@ -108,6 +109,7 @@ TEST_IDS = frozenset(
         "stSidebarUserContent",
         "stToolbar",
         "stTooltipContent",
+        "stTooltipIcon",
         "stVerticalBlock",
         "stWidgetLabel",
     }

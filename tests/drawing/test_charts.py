@@ -55,6 +55,14 @@ def axis(values: list[float], **looks: Any) -> charts.Axis:
     return charts.axis_of(ChartPanel("", labels, {"x": np.array(values)}, **looks))
 
 
+def test_places_can_lie_on_a_true_scale() -> None:
+    chart = panel(kind="lines", positions=(80, 90, 95))
+    assert chart.steps.tolist() == pytest.approx([0, 4 / 3, 2])
+    [line, _] = charts.chart_figure(chart).axes[0].lines
+    assert line.get_xdata() == pytest.approx(chart.steps)
+    assert panel().steps.tolist() == [0, 1, 2]
+
+
 def test_an_axis_has_every_number_and_one_of_powers_leaves_zero_out() -> None:
     found = axis([-2.5, 0.3, np.nan])
     assert found.share(0.0) == next(place for place, text in found.ticks if text == "0")

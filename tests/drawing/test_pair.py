@@ -33,11 +33,14 @@ def test_the_difference_is_b_without_a() -> None:
     a, b = maps(4, 5, 6), maps(4, 5, 6)
     difference = draw_pair(a, b, titles=("conv", "relu")).difference
     assert difference is not None
-    alone = make_grid(b - a, scale="symmetric", colormap="RdBu_r")
+    alone = make_grid(b - a, scale="balanced", colormap="RdBu_r")
     assert np.array_equal(difference.levels, alone.levels)
     assert np.array_equal(difference.stats.mean, alone.stats.mean)
     assert difference.title == "relu − conv"
     assert difference.legend.startswith("B − A: red where B is higher, blue where A is.")
+    rise = draw_pair(a, a + 1, titles=("A", "B")).difference
+    assert rise is not None
+    assert rise.limits.low[0] == -rise.limits.high[0]
     a[0, 0, 0], b[0, 0, 0], b[1, 2, 2] = np.inf, np.inf, np.nan
     difference = draw_pair(a, b, titles=("A", "B")).difference
     assert difference is not None

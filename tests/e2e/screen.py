@@ -121,12 +121,22 @@ def read_numbers(text: str) -> list[float]:
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 
 
-_OF_VIEW = ("Sort by", "Channels", "Scale", "Colours")
+_OF_VIEW = ("Sort by", "Channels", "Scale", "Colours", "Which channels")
 
 
 def open_view(page: Page) -> None:
     """Open the menu of how channels are drawn."""
     page.locator(".view-row .opens").click()
+
+
+def open_channel_menu(page: Page) -> None:
+    """Open the menu of questions about the channel that is picked, and of its files."""
+    page.get_by_role("button", name="Ask or save").click()
+
+
+def open_model_settings(page: Page) -> None:
+    """Open the sidebar's choices of family, weights and input size."""
+    page.get_by_text("Family, weights, input size").click()
 
 
 def open_more(page: Page, tab: str = "Share") -> Locator:

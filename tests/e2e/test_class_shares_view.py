@@ -16,7 +16,15 @@ from hookviz.classroom.link_parameters import OF_ONE
 from hookviz.explorer.view import choices
 from hookviz.images.samples import samples
 from scripts.browsing import settled_box, tile_centre, wait_for_grid
-from tests.e2e.screen import at_rest, choose, compare, link_of, new_context
+from tests.e2e.screen import (
+    at_rest,
+    choose,
+    compare,
+    link_of,
+    new_context,
+    open_model_settings,
+    open_view,
+)
 from tests.e2e.test_classroom import begin
 
 OWN = {"image", "upload", "held"}
@@ -39,8 +47,18 @@ def _go(page: Page, **words: str) -> None:
     )
 
 
+def _patches(page: Page) -> None:
+    open_view(page)
+    page.get_by_text("What excites each").click()
+    open_view(page)  # the same button closes it
+
+
+def _weights(page: Page) -> None:
+    open_model_settings(page)  # they stay open for the choices after it
+    _press(page, "radio", "random")
+
+
 def _crop(page: Page) -> None:
-    page.get_by_text("Input size and crop").click()
     whole = page.get_by_text("Whole image")
     settled_box(page, whole)  # what opens moves its parts away from under a quick pointer
     whole.click()
@@ -61,7 +79,7 @@ def _cell(page: Page) -> None:
 
 
 def _see_a(page: Page) -> None:
-    _press(page, "radio", "All channels")
+    _press(page, "button", "All channels")
     of_both = page.get_by_role("radiogroup", name="What is shown of the two")
     of_both.get_by_text("A", exact=True).click()
 
@@ -72,7 +90,7 @@ MOVES: Mapping[str, Callable[[Page], object]] = {
     "top": partial(choose, label="Channels", option="16"),
     "scale": partial(choose, label="Scale", option="channel"),
     "colours": partial(choose, label="Colours", option="cividis"),
-    "patches": lambda page: page.get_by_text("What excites each").click(),
+    "patches": _patches,
     "answers": partial(choose, label="Which channels", option="triangle"),
     "after": lambda page: page.locator(".steps").get_by_text("ReLU", exact=True).click(),
     "channel": _tile,
@@ -80,18 +98,18 @@ MOVES: Mapping[str, Callable[[Page], object]] = {
     "origin": partial(_press, role="radio", name="Numbers"),
     "made": partial(_go, made="2-0"),
     "frame": partial(_go, frame="1"),
-    "inside": partial(_press, role="radio", name="Whole network"),
+    "inside": partial(_press, role="button", name="Whole network"),
     "why": _why,
     "sample": partial(_press, role="radio", name=samples()[1].title),
     "pinned": compare,
-    "weights": partial(_press, role="radio", name="random"),
+    "weights": _weights,
     "compared": _see_a,
     "whole": _crop,
     "size": partial(choose, label="Input size (trained on 128 px)", option="160 px"),
     "silenced": partial(_go, silenced="stage1.first.conv:0"),
-    "family": partial(choose, label="Model", option="In the box"),
-    "network": partial(choose, label="Model of this family", option="ShapesViT (drawings)"),
-    "layers": partial(_press, role="radio", name="All maps"),
+    "family": partial(choose, label="Family", option="In the box"),
+    "network": partial(choose, label="Model", option="ShapesViT (drawings)"),
+    "layers": partial(_press, role="switch", name="All maps"),
     "output": partial(_go, output="0"),
 }
 """How each field is chosen, in turn."""

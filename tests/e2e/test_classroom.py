@@ -182,7 +182,7 @@ def test_pupils_follow_let_go_and_come_back_answer_and_are_told_of_the_end(
         yours = page.get_by_text("The class has ended. What you look at is yours now.")
         expect(yours).to_be_in_viewport()
     for page in (teacher, own):  # nothing lies over the corner's buttons
-        page.get_by_role("button", name="Slides", exact=True).click(trial=True)
+        page.get_by_role("button", name="Present this view (F)").click(trial=True)
     assert serious(phone) == []
     phone.get_by_role("button", name="OK", exact=True).click()
     expect(phone.get_by_text("The class has ended.")).to_have_count(0)

@@ -20,6 +20,7 @@ from tests.e2e.screen import (
     expect_caption,
     link_of,
     new_context,
+    open_model_settings,
     pixels,
     read_numbers,
 )
@@ -46,6 +47,7 @@ def pin(page: Page, address: str) -> bytes:
 def against_random(page: Page, server: str) -> None:
     """Pretrained weights are A, random ones are B."""
     before = pin(page, f"{server}/{SHAPESNET}")
+    open_model_settings(page)
     page.get_by_role("radio", name="random").click()
     expect_caption(page, f"A Cat · ShapesNet · {LAYER} B ShapesNet, random")
     wait_for_grid(page, before)

@@ -22,6 +22,7 @@ from tests.e2e.screen import (
     at_rest,
     choose,
     expect_caption,
+    open_channel_menu,
     open_more,
     pixels,
     read_numbers,
@@ -358,7 +359,7 @@ def test_what_is_kept_of_a_view_is_what_is_on_the_screen(
     page.keyboard.press("Escape")
     expect(page.get_by_test_id("stPopoverBody").filter(visible=True)).to_have_count(0)
 
-    page.get_by_role("button", name="Save this channel").click()
+    open_channel_menu(page)
     assert kept("Channel as PNG").read_bytes().startswith(b"\x89PNG")
     assert kept("Channel as PDF").read_bytes().startswith(b"%PDF")
     numbers = np.loadtxt(kept("Numbers as CSV"), delimiter=",", dtype="float32")

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from hookviz.images.samples import samples
 from hookviz.lenses import grad_cam
 from scripts.browsing import tile_centre, wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest, choose, link_of, open_more
+from tests.e2e.screen import SHAPESNET, at_rest, choose, link_of, open_model_settings, open_more
 from tests.pictures import encoded, picture
 
 LENS = grad_cam.LENS
@@ -24,7 +24,7 @@ def seen(page: Page) -> dict[str, object]:
     return {
         "link": link_of(page),
         "sample": checked.get_attribute("aria-label"),
-        "model": page.get_by_role("combobox", name="Model of this family").input_value(),
+        "model": page.get_by_role("combobox", name="Model", exact=True).input_value(),
         "layer": layer.input_value().rpartition(" · ")[2] if layer.count() else "",
         "lens": page.get_by_role("heading", level=2).all_inner_texts(),
         "picked": picked.first.inner_text() if picked.count() else "",
@@ -66,7 +66,7 @@ def test_back_leads_through_what_was_seen_one_step_an_action(page: Page, server:
     page.get_by_role("button", name=re.compile(f"^{re.escape(LENS.question)}")).click()
     page.wait_for_url(f"**lens={LENS.slug}**")
     views.append(seen(page))
-    choose(page, "Model of this family", "SqueezeNet (photographs)")
+    choose(page, "Model", "SqueezeNet (photographs)")
     page.wait_for_function("() => !location.search.includes('ShapesNet')")
     views.append(seen(page))
     assert [view["warnings"] for view in views] == [0] * len(views)
@@ -89,6 +89,7 @@ def test_a_choice_made_before_the_scripts_are_there_is_a_step_too(page: Page, se
 
     page.route("**/static/js/Html.*.js", hold)
     page.goto(f"{server}/?model=ShapesNet")
+    open_model_settings(page)
     page.locator(".st-key-weights").get_by_text("random", exact=True).click()
     expect(page).to_have_url(re.compile("weights=random"))
     assert held
@@ -139,12 +140,12 @@ def test_back_to_a_link_that_names_the_model_as_python_does(page: Page, server: 
     page.goto(f"{server}/?model=shapesvit")
     page.wait_for_url(re.compile("model=ShapesViT"))  # the page writes its own name for it
     at_rest(page)
-    choose(page, "Model of this family", "ShapesNet")
+    choose(page, "Model", "ShapesNet")
     at_rest(page)
     for _ in range(2):
         page.go_back()
         at_rest(page)
-    model = page.get_by_role("combobox", name="Model of this family")
+    model = page.get_by_role("combobox", name="Model", exact=True)
     expect(model).to_have_value("ShapesViT (drawings)")
     expect(page.get_by_test_id("stAlert")).to_have_count(0)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from playwright.sync_api import Page, expect
 
-from scripts.browsing import STAGE, wait_for_grid
+from scripts.browsing import STAGE, settled_boxes, wait_for_grid
 from tests.e2e.screen import SHAPESNET, at_rest, link_of, open_view
 from tests.e2e.test_layout import expect_picked
 from tests.e2e.test_live import LIVE, expect_live
@@ -144,3 +144,15 @@ def pick_again(page: Page) -> None:
     page.get_by_role("combobox", name="Model", exact=True).click()
     page.get_by_role("option", selected=True).click()
     page.wait_for_function("() => window.hvFocused() === document.body")
+
+
+def test_tab_scrolls_no_part_of_the_header(page: Page, server: str) -> None:
+    page.set_viewport_size({"width": 720, "height": 450})
+    page.goto(f"{server}/{SHAPESNET}")
+    at_rest(page)
+    last = page.locator(".hv-classes a").last
+    last.focus()
+    classes = page.locator(".hv-classes")
+    assert classes.evaluate("each => each.scrollTop") == 0
+    [around, focused] = settled_boxes(page, classes, last)
+    assert focused["y"] + focused["height"] <= around["y"] + around["height"]  # it is seen

@@ -250,9 +250,7 @@ def test_a_reload_and_a_shared_link_show_the_same(
 def what_is_seen(page: Page) -> dict[str, str | None]:
     """Model, layer, channel and cell, as the page says them."""
     return {
-        "model": page.locator(
-            "[data-testid=stSidebar] input[aria-label='Model of this family']"
-        ).input_value(),
+        "model": page.locator("[data-testid=stSidebar] input[aria-label='Model']").input_value(),
         "layer": page.get_by_role("combobox", name="Layer").input_value(),
         "channel": page.get_by_role("slider", name="Channel").get_attribute("aria-valuetext"),
         "sum": page.locator(".why .sum").inner_text(),
@@ -343,7 +341,7 @@ def test_with_a_persons_own_few_colours_bars_and_choices_are_seen(
     at_rest(page)
     for bar in (".hv-classes .track", ".why .bar"):
         assert colours_of(page.locator(bar).first) > 1, bar
-    for group in (".seen-as", ".steps", ".origin"):
+    for group in (".steps", ".origin"):
         chosen, other = (
             page.locator(f"{group} {each}").first
             for each in (

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from hookviz.lenses.contract.lens import GROUPS
 from hookviz.lenses.contract.running import list_lenses
 from scripts.browsing import settled_box, tile_centre
-from tests.e2e.screen import at_rest, choose, leave_lens, look_through
+from tests.e2e.screen import at_rest, choose, leave_lens, look_through, open_channel_menu
 
 VIEW = "?sample=cat&layer=features.3.squeeze&channel=5&sort=mean&after=ReLU"
 
@@ -82,6 +82,7 @@ def test_a_channel_leads_to_a_lens_and_counts_more_than_those_named_before(
     page: Page, server: str
 ) -> None:
     page.goto(f"{server}/?model=ShapesNet&layer=stage1.first.conv&channel=12")
+    open_channel_menu(page)
     page.get_by_role("button", name="Switch it off", exact=True).click()
     expect(page.get_by_text(re.compile("channel 12 switched off"))).to_be_visible()
     named = page.get_by_role("textbox", name="Channels")

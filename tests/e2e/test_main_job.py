@@ -88,7 +88,7 @@ def test_a_broken_file_is_explained_and_a_photograph_is_seen(page: Page, server:
 def test_model_layer_and_scale_change_the_pixels_as_they_should(page: Page, server: str) -> None:
     page.goto(f"{server}/?model=ShapesNet&weights=random")
     first = wait_for_grid(page)
-    choose(page, "Model of this family", "ResNet-18")
+    choose(page, "Model", "ResNet-18")
     second = wait_for_grid(page, first)
     sample = samples()[0].path
     model = hookviz.load_model("resnet18", "random")

@@ -25,7 +25,7 @@ def test_the_whole_network_is_a_click_away_and_in_the_window_and_keys_lead_in_an
 ) -> None:
     page.set_viewport_size({"width": width, "height": height})
     page.goto(f"{server}/{SHAPESNET}")
-    page.get_by_role("radio", name="Whole network").click()
+    page.get_by_role("button", name="Whole network").click()
     page.wait_for_function(IS_MAP_PAINTED)
     expect(page).to_have_url(OUTSIDE)
     stage, says = page.locator(STAGE), page.locator(".whole .part")
@@ -46,7 +46,7 @@ def test_the_whole_network_is_a_click_away_and_in_the_window_and_keys_lead_in_an
     expect(page).to_have_url(INSIDE)
     page.go_back()
     page.go_back()
-    expect(page.get_by_role("radio", name="All channels")).to_be_checked()
+    expect(page.get_by_role("button", name="Whole network")).to_be_visible()
     expect(stage).to_be_hidden()
 
 

@@ -128,7 +128,7 @@ def test_the_next_cell_computes_with_what_was_clicked(jupyter: Jupyter, page: Pa
     expect(shown.get_by_role("heading", name="Channel 1", exact=True)).to_be_visible()
     check_narrow(page, shown)
     page.set_viewport_size({"width": 1440, "height": 1700})
-    shown.get_by_role("radio", name="Whole network").click()
+    shown.get_by_role("button", name="Whole network").click()
     page.wait_for_function(IS_MAP_PAINTED)
 
 

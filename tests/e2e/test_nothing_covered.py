@@ -38,8 +38,8 @@ def test_the_buttons_of_the_corner_go_with_its_row(page: Page, server: str) -> N
     scroll(page, 120)
     at_rest(page)
     heading = page.get_by_role("heading", name="Channel 3", exact=True)
-    buttons = [page.get_by_role("button", name=name) for name in ("Across images", "Close")]
-    expect_seen(page, heading, page.get_by_role("button", name="Save this channel"), *buttons)
+    buttons = [page.get_by_role("button", name=name) for name in ("Ask or save", "Close")]
+    expect_seen(page, heading, *buttons)
     for button in corner.all():
         expect(button).not_to_be_in_viewport()
 

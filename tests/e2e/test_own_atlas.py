@@ -9,7 +9,14 @@ from playwright.sync_api import Browser, FilePayload, Locator, Page, expect
 import hookviz
 from scripts.browsing import wait_for_grid
 from tests.atlas.folders import save_folder
-from tests.e2e.screen import SHAPESNET, link_of, new_context, read_number
+from tests.e2e.screen import (
+    SHAPESNET,
+    link_of,
+    new_context,
+    open_channel_menu,
+    open_model_settings,
+    read_number,
+)
 
 LAYER, CHANNEL = "stage3.second.conv", 9
 LINK = f"{SHAPESNET}&layer={LAYER}&channel={CHANNEL}"
@@ -22,8 +29,10 @@ def patches(page: Page) -> Locator:
 
 
 def menu(page: Page, label: str) -> None:
-    """Open the menu in the line over the patches, which says `label` now."""
-    page.get_by_role("button", name=label, exact=True).click()
+    """Open the menu of images to look through, while `label` is over the patches."""
+    page.get_by_text(label, exact=True).wait_for()
+    open_channel_menu(page)
+    page.get_by_role("button", name="Find what excites it…").click()
 
 
 def upload(page: Page, files: list[FilePayload], count: int) -> None:
@@ -54,8 +63,8 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     menu(other, "among 114 images")
     theirs = save_folder(tmp_path / "theirs", 3, first=50)
     upload(other, payload(theirs), 3)
-    expect(page.get_by_role("button", name="among your 6 images")).to_be_visible()
-    expect(other.get_by_role("button", name="among your 3 images")).to_be_visible()
+    expect(page.get_by_text("among your 6 images")).to_be_visible()
+    expect(other.get_by_text("among your 3 images")).to_be_visible()
 
     for visitor, paths in ((page, own), (other, theirs)):
         atlas = hookviz.make_atlas(
@@ -85,11 +94,12 @@ def test_ones_own_images_are_looked_through_and_lead_to_themselves(
     menu(page, "among your 6 images")
     expect(page.get_by_text(f"Left out: '{hostile}' is no image")).to_be_visible()
     page.get_by_role("radio", name="114 others").click()
-    expect(page.get_by_role("button", name="among 114 images")).to_be_visible()
+    expect(page.get_by_text("among 114 images")).to_be_visible()
     mine = wait_for_grid(page)
     patches(page).first.click()  # of a drawing that comes with the network
     wait_for_grid(page, mine)
     page.go_back()
     expect(page.get_by_role("heading", name=f"Channel {CHANNEL}")).to_be_visible()
+    open_model_settings(page)
     page.get_by_role("radio", name="random").click()  # which no atlas is of
     expect(page.get_by_role("button", name="among your images…")).to_be_visible()

@@ -3,8 +3,8 @@
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from scripts.browsing import settled_box, tiles, wait_for_grid
-from tests.e2e.screen import Questions, at_rest, link_of, new_context
+from scripts.browsing import settled_box, settled_boxes, tiles, wait_for_grid
+from tests.e2e.screen import Questions, at_rest, link_of, new_context, open_channel_menu
 from tests.e2e.test_layout import LINK, expect_picked
 
 
@@ -85,11 +85,51 @@ def test_a_link_shows_its_tile_above_the_sheet_and_a_question_leads_to_the_top(
         " (event) => { window.hvTop = event.currentTarget.scrollTop; })"
     )
     phone.mouse.wheel(0, 1000)
+    open_channel_menu(phone)
     phone.get_by_role("button", name="Which class needs it?").click()
     expect(phone.get_by_role("heading", name="Which channels does a class need?")).to_be_visible()
     at_rest(phone)
     assert phone.evaluate("window.hvTop") == 0
     assert main.evaluate("element => element.scrollTop") == 0
+
+
+# Controls that a finger has, smaller than 24 by 24 pixels; a label makes its field larger.
+_SMALL = """() => {
+  const small = [];
+  const look = (root) => {
+    for (const each of root.querySelectorAll("*")) {
+      if (each.shadowRoot) look(each.shadowRoot);
+      if (!each.matches("button, a[href], select, input, summary")) continue;
+      const around = each.matches("input") && each.closest("label, [data-baseweb=select]");
+      const {width, height} = (around || each).getBoundingClientRect();
+      const isSeen = width > 1 && height > 1 && each.checkVisibility({visibilityProperty: true});
+      if (!isSeen || Math.min(width, height) >= 24) continue;
+      small.push(`${each.ariaLabel ?? each.textContent} ${width} ${height}`);
+    }
+  };
+  look(document);
+  return small;
+}"""
+
+
+def test_what_a_finger_touches_is_large_enough(phone: Page, server: str) -> None:
+    for view in ("", "?model=ShapesNet&layer=stem.first.conv&channel=2", "?lens=kernels"):
+        phone.goto(f"{server}/{view}")
+        at_rest(phone)
+        assert phone.evaluate(_SMALL) == [], view
+
+
+def test_the_sidebar_closes_over_the_page_that_it_leads_to(phone: Page, server: str) -> None:
+    phone.goto(server)
+    at_rest(phone)
+    phone.get_by_test_id("stExpandSidebarButton").click()
+    sidebar = phone.get_by_test_id("stSidebar")
+    sidebar.get_by_role("button", name="Learn").click()
+    expect(sidebar).to_have_attribute("data-collapsed", "true")
+    title = phone.get_by_role("heading", name="Lessons").first
+    opens = phone.get_by_test_id("stExpandSidebarButton")
+    [title_box, opens_box] = settled_boxes(phone, title, opens)
+    assert opens_box["x"] + opens_box["width"] <= title_box["x"]  # and lies over no title
 
 
 def test_a_swipe_changes_the_layer_and_a_scroll_does_not(phone: Page, server: str) -> None:

@@ -162,8 +162,8 @@ def test_it_is_large_and_clear_at_every_size_and_axe_finds_nothing(page: Page, s
 def test_on_a_projector_the_result_comes_first(page: Page, server: str) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     usual = opened(page, f"{server}/{SHAPESNET}&layer=stage2.first.conv")
-    for words in ("Present this view (F)", "Slides"):
-        expect(page.locator(".corner").get_by_role("button", name=words)).to_be_visible()
+    present = page.locator(".corner").get_by_role("button", name="Present this view (F)")
+    expect(present).to_be_visible()
     page.keyboard.press("f")
     wait_for_grid(page, usual)
     bar = page.get_by_role("toolbar", name="Presenting")
@@ -217,7 +217,7 @@ def test_slides_are_kept_put_in_order_and_shown(
     for view in ("", "&layer=stage1.first.conv", "&layer=stage1.second.conv&channel=5"):
         opened(page, f"{server}/{SHAPESNET}{view}")
         kept.append(link_of(page))
-        button(page, "Slides").first.click()
+        page.keyboard.press("l")
         button(page, "Add this view").click()
     names = titles(page)
     assert names == [

@@ -42,7 +42,7 @@ def test_it_begins_on_the_map_and_leads_in_and_out(browser: Browser, file: Path)
         expect(page).to_have_url(re.compile(r"inside=(?!%2F|/)"))
         page.keyboard.press("Escape")
         expect(page).to_have_url(re.compile(r"inside=(%2F|/)(&|$)"))
-        page.get_by_role("radio", name="All channels").click()
+        page.get_by_role("button", name="All channels").click()
         expect(page.locator("figure .stage").first).to_be_visible()
         expect(page.locator(".map-stage")).to_be_hidden()
 

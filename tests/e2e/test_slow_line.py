@@ -8,7 +8,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from hookviz.images.samples import samples
 from scripts.browsing import wait_for_grid
-from tests.e2e.screen import SHAPESNET, at_rest
+from tests.e2e.screen import SHAPESNET, at_rest, open_model_settings
 from tests.e2e.test_live import LIVE
 
 
@@ -101,6 +101,7 @@ def test_what_is_chosen_after_a_run_was_asked_for_outlasts_its_begin(
     page.wait_for_url("**sample=**")
     at_rest(page)
     assert "channel=5" in page.url
+    open_model_settings(page)
     page.get_by_role("radio", name="random").click()  # a run that knows it
     page.wait_for_url("**weights=random**")
     at_rest(page)
@@ -192,7 +193,9 @@ def test_a_click_that_closes_a_menu_is_drawn_too(page: Page, server: str) -> Non
     page.get_by_role("button", name="More", exact=True).click()
     expect(page.get_by_test_id("stPopoverBody")).to_be_visible()
     at_rest(page)
-    page.get_by_test_id("stSidebar").get_by_role("radio", name="random").evaluate(_CLICK)
+    page.locator(".st-key-weights").get_by_role(
+        "radio", name="random", include_hidden=True
+    ).evaluate(_CLICK)
     expect(page.get_by_test_id("stPopoverBody")).to_have_count(0)
     page.wait_for_url("**weights=random**")
     at_rest(page)

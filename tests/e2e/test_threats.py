@@ -25,7 +25,7 @@ from hookviz.models import shapesnet
 from scripts.browsing import wait_for_grid
 from scripts.servers import ROOT, free_port, serve
 from tests.e2e.probing import until
-from tests.e2e.screen import SHAPESNET, at_rest, look_through, open_more
+from tests.e2e.screen import SHAPESNET, at_rest, look_through, open_channel_menu, open_more
 from tests.e2e.test_lenses import settle
 from tests.pictures import encoded, picture
 from tests.ui.test_threats import HOSTILE_NAMES, VIEW
@@ -95,10 +95,9 @@ def test_hostile_names_are_text_in_the_explorer(page: Page, hostile_server: str)
 
 
 def expect_download_in_its_folder(page: Page) -> None:
-    save = page.get_by_role("button", name="Save this channel")
     for opens, entry in (
         (partial(open_more, page, "Download"), "Grid as PNG"),
-        (save.click, "Numbers as CSV"),
+        (partial(open_channel_menu, page), "Numbers as CSV"),
     ):
         opens()
         with page.expect_download() as waiting:

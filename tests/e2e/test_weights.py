@@ -18,7 +18,7 @@ from scripts.automatic_grid import automatic_grid
 from scripts.browsing import wait_for_grid
 from scripts.servers import Server
 from tests.e2e.probing import get
-from tests.e2e.screen import choose, new_context
+from tests.e2e.screen import choose, new_context, open_model_settings
 from tests.weights_server import Answer, WeightsServer
 
 NAME, TITLE, LAYER = "squeezenet1_1", "SqueezeNet 1.1", "features.0"
@@ -74,8 +74,11 @@ def test_a_download_is_cancelled_begun_again_and_one_for_all_who_wait(
         for page, button in ((first, "Try again"), (second, "Download 5 MB")):
             page.get_by_role("button", name=button).click()
             expect(page.get_by_text("2.0 of 5.0 MB")).to_be_visible(timeout=30_000)
-        choose(second, "Model of this family", "ShapesNet")  # the page stays in use
-        wait_for_grid(second)
+        choose(second, "Model", "ShapesNet")  # the page stays in use
+        seen = wait_for_grid(second)
+        choose(second, "Model", TITLE)  # and the tiles stay while another model is on its way
+        expect(second.get_by_text("Shown until then: ShapesNet with pretrained")).to_be_visible()
+        assert wait_for_grid(second) == seen
         mirror.gate.set()
         assert wait_for_grid(first) == grid_of(body, tmp_path)
         assert len(mirror.requests) == 2  # after the cancelled one a download for both
@@ -101,6 +104,7 @@ def test_uploaded_weights_are_used_and_what_is_none_leaves_those_before(
 ) -> None:
     page.goto(f"{server}/?model={TITLE}&weights=random")
     random = wait_for_grid(page)
+    open_model_settings(page)
     page.get_by_role("radio", name="your weights").click()
     expect(page.get_by_text(f"Shown until then: {TITLE} with random weights")).to_be_visible()
     upload(page, "evil.pth", pickle.dumps({"weight": Bomb()}, 2))

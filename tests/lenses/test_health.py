@@ -123,14 +123,14 @@ def test_dead_units_are_counted(network: Tiny, noise: Tensor) -> None:
     result = hookviz.run_lens("health", as_model(network), noise)
     assert rows(result)["relu"][6] == "2 of 4"
     chart: Any = result.panels[3]
-    assert chart.series["dead"][1] == 50
+    assert chart.series["silent"][1] == 50
     _, rest = texts(result)
     assert "Activations explode in 1 of 5 outputs, first in conv1" in rest.text
     bias(network.conv2)[:] = -1e3
     result = hookviz.run_lens("health", as_model(network), noise)
     _, rest = texts(result)
     assert rest.tone == "bad"
-    assert "Every unit of relu, call 2 is dead on this image" in rest.text
+    assert "Every unit of relu, call 2 is silent on this image" in rest.text
 
 
 def test_a_constant_channel_is_dead_but_a_small_map_may_be_constant() -> None:

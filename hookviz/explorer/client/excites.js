@@ -7,8 +7,8 @@ import { frame, say } from "./shared.js";
 
 const FRAME = `
   <div class="excites">
-    <div class="row-of"><span class="says"></span><button type="button" class="plain among"
-      title="Among which images, and an atlas of images of your own"></button></div>
+    <div class="row-of"><span class="says"></span><span class="of"></span><button type="button" class="plain among"
+      title="Among which images, and an atlas of images of your own">among your images…</button></div>
     <p class="error small"></p>
     <p class="small note"></p>
     <div class="found"></div>
@@ -41,7 +41,8 @@ export function excites(parent, heard) {
     show(data) {
       if (data === shown) return;
       shown = data;
-      find(".among").textContent = data.among || say("among your images…");
+      find(".of").textContent = data.among ?? "";
+      find(".among").hidden = Boolean(data.among);
       find(".error").textContent = data.error ?? "";
       find(".note").textContent = data.note ?? "";
       found = data.patches ?? [];

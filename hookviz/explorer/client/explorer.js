@@ -9,7 +9,6 @@ import { changed, channelOf, faceOf, isSame, ofLayer, ofStep } from "./link.js";
 import { networkMap } from "./network_map.js";
 import { keysOf, roomBelow } from "./place.js";
 import { keepRevealed } from "./reveal.js";
-import { segmented } from "./segmented.js";
 import { explain, frame, make, say } from "./shared.js";
 import { tileGrid } from "./tile_grid.js";
 import { arranged } from "./tiles.js";
@@ -24,7 +23,7 @@ const LEAST = 240; // pixels down that the tiles take, however small the window 
 const FRAME = `
   <div class="explorer">
     <p class="warning" role="alert" hidden></p>
-    <div class="first-row"><div class="seen-as"></div><div class="layer-place"></div><div class="view-place"></div></div>
+    <div class="first-row"><button type="button" class="seen-as"></button><div class="layer-place"></div><div class="view-place"></div></div>
     <div class="compare-place"></div>
     <div class="columns">
       <div class="main">
@@ -160,7 +159,8 @@ export const mount = (element, surroundings) => {
   const about = (of = view) => JSON.stringify([subject, ofLayer(of)]);
   const aboutStep = () => JSON.stringify([subject, ofStep(view)]);
   const tree = treePlace({ ask, change, about });
-  const seenAs = segmented(find(".seen-as"), (value) => change({ inside: value === "whole" ? "/" : null }));
+  const seenAs = find(".seen-as");
+  seenAs.onclick = () => change({ inside: view.inside === undefined ? "/" : null });
   const hasMap = fields.some(({ word }) => word === "inside"); // a saved page may have none
   /** @type {ReturnType<typeof networkMap> | null} */
   let map = null; // until somebody looks at it
@@ -175,18 +175,10 @@ export const mount = (element, surroundings) => {
     const isWhole = view.inside !== undefined;
     const wasWhole = root.classList.contains("is-whole");
     root.classList.toggle("is-whole", isWhole);
-    seenAs.show(
-      hasMap
-        ? {
-            label: say("What is shown"),
-            options: [
-              { value: "channels", says: say("All channels"), icon: "tiles" },
-              { value: "whole", says: say("Whole network"), icon: "network" },
-            ],
-            chosen: isWhole ? "whole" : "channels",
-          }
-        : null,
-    );
+    seenAs.hidden = !hasMap;
+    seenAs.title = isWhole ? say("All channels") : say("Whole network");
+    const icon = make("i", { className: `icon ${isWhole ? "tiles" : "network"}`, ariaHidden: "true" });
+    seenAs.replaceChildren(icon, make("span", {}, seenAs.title));
     if (isWhole) map ??= drawMap();
     map?.show(isWhole, subject);
     if (wasWhole && !isWhole) grid.fit(); // they had no room while they were hidden
@@ -242,7 +234,7 @@ export const mount = (element, surroundings) => {
     }
     layers = facts;
     shown.layers = aboutStep();
-    layer.show(layers, view);
+    layer.show(layers);
     look.show(layers, view);
     warn();
     tree.show(layers, view, subject);
@@ -315,7 +307,7 @@ export const mount = (element, surroundings) => {
     turnFace();
     if (shown.layers === aboutStep()) {
       questions.leave("layers");
-      layer.show(layers, view);
+      layer.show(layers);
       look.show(layers, view);
       warn();
     } else questions.ask({ name: "layers" }, aboutStep(), { answered: ({ facts }) => showLayers(facts), failed });

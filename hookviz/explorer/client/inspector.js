@@ -31,8 +31,6 @@ const FRAME = `
       <header class="title-line">
         <h3 tabindex="-1"></h3>
         <div class="keep-place"></div>
-        <button type="button" class="across" title="This channel on the samples and on your images">
-          <span class="unseen">Across images</span></button>
         <button type="button" class="close" title="Back to all channels"><span class="unseen">Close</span></button>
       </header>
       <p class="opening" hidden></p>
@@ -46,7 +44,6 @@ const FRAME = `
       </div>
       <p class="small caption"></p>
       <p class="error small" role="status"></p>
-      <div class="row-of questions"></div>
       <div class="rest">
         <div class="origin-place"></div>
         <div class="excites-place"></div>
@@ -135,9 +132,10 @@ export function inspector(parent, context) {
     came: () => drawMaps(),
   });
   const photograph = onPhotograph(find(".photograph-place"));
+  const otherImages = () => context.opened({ atlas: true });
   const found = excites(find(".excites-place"), {
     led: (leads) => context.opened({ leads }),
-    asked: () => context.opened({ atlas: true }),
+    asked: otherImages,
   });
   const own = ownPicture(find(".own-place"), {
     questions,
@@ -163,7 +161,7 @@ export function inspector(parent, context) {
   });
   const keep = keepMenu(find(".keep-place"), (kind) => asks({ name: "file", kind, channel: at?.channel }));
 
-  find(".across").insertAdjacentHTML("afterbegin", sign("across"));
+  find(".keep .among").onclick = otherImages;
   find(".across").onclick = () => at && lens("across-images", { channel: String(at.channel) });
   find(".close").insertAdjacentHTML("afterbegin", sign("close"));
   find(".close").onclick = close;
@@ -267,7 +265,7 @@ export function inspector(parent, context) {
     place.classList.toggle("of-pair", isPair());
     place.classList.toggle("with-difference", isPair() && Boolean(tiles.isDifference));
     place.classList.toggle("of-a-alone", isOfA);
-    find(".excites-place").hidden = !layers.patches && !layers.isUsual;
+    find(".excites-place").hidden = find(".keep .among").hidden = !layers.patches && !layers.isUsual;
     error.textContent = "";
     drawMaps();
     ask();

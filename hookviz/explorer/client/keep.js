@@ -1,14 +1,15 @@
-// A menu of files of the picked channel, each made when it is asked for.
+// The menu of the picked channel: where it leads, and its files, each made when it is asked for.
 
 import { dropDown } from "./drop_down.js";
 import { frame, make, say } from "./shared.js";
-import { sign } from "./signs.js";
 
 const FRAME = `
   <div class="keep drops">
-    <button type="button" class="opens" aria-haspopup="true" aria-expanded="false" title="This channel as a file">
-      <span class="word">Save this channel</span></button>
+    <button type="button" class="opens" aria-haspopup="true" aria-expanded="false">Ask or save<i aria-hidden="true">⌄</i></button>
     <div class="menu" role="group" hidden>
+      <div class="questions"></div>
+      <button type="button" class="across" title="This channel on the samples and on your images">Across images</button>
+      <button type="button" class="among" title="Among which images, and an atlas of images of your own">Find what excites it…</button>
       <button type="button" data-kind="channel-png">Channel as PNG</button>
       <button type="button" data-kind="channel-pdf">Channel as PDF</button>
       <button type="button" data-kind="channel-csv">Numbers as CSV</button>
@@ -34,12 +35,12 @@ export const saved = (data, { name, mime }) => {
 export function keepMenu(parent, ask) {
   const find = frame(parent, FRAME);
   const [root, opens, menu, status] = [find(".keep"), find(".opens"), find(".menu"), find("[role=status]")];
-  opens.insertAdjacentHTML("afterbegin", sign("keep"));
-  menu.setAttribute("aria-label", say("This channel as a file"));
+  opens.title = say("Questions about this channel, and the channel as a file");
+  menu.setAttribute("aria-label", opens.title);
   const drop = dropDown(root, () => {
     status.textContent = "";
   });
-  for (const button of menu.querySelectorAll("button")) {
+  for (const button of menu.querySelectorAll("[data-kind]")) {
     button.onclick = async () => {
       if (button.getAttribute("aria-disabled") === "true") return;
       button.setAttribute("aria-disabled", "true"); // and it keeps the focus

@@ -1,5 +1,4 @@
-// The row that says which layer is looked at: the list of layers, its neighbours, what followed it, and
-// whether each tile shows what excites its channel.
+// The row that says which layer is looked at: the list of layers, its neighbours, and what followed it.
 
 import { fill, leaveWhenPicked } from "./choice.js";
 import { segmented } from "./segmented.js";
@@ -11,8 +10,6 @@ const FRAME = `
     <select class="layers" aria-label="Layer"></select>
     <button type="button" class="step next" aria-keyshortcuts="N"><span>Next layer</span><i aria-hidden="true">›</i><kbd aria-hidden="true">N</kbd></button>
     <div class="steps" hidden></div>
-    <label class="switch" hidden><input type="checkbox" role="switch"><span>What excites each</span></label>
-    <select class="answers" aria-label="Which channels" hidden></select>
   </div>`;
 
 const HELD = 350; // milliseconds a layer while N or P is held: a browser refuses more than 100 entries in 30 s
@@ -53,14 +50,7 @@ export const stepKeys = (turn, place = document) => {
  */
 export const layerRow = (parent, { change }) => {
   const find = frame(parent, FRAME);
-  const [row, list, kinds, toggle, on, answers] = [
-    ".layer-row",
-    ".layers",
-    ".steps",
-    ".switch",
-    ".switch input",
-    ".answers",
-  ].map(find);
+  const [row, list, kinds] = [".layer-row", ".layers", ".steps"].map(find);
   /** @type {any} */
   let facts = null;
   leaveWhenPicked(row);
@@ -69,10 +59,6 @@ export const layerRow = (parent, { change }) => {
 
   // The layer's own output is shown without a choice, and a link need not say so.
   const steps = segmented(kinds, (value) => change({ [word]: value === facts.steps.options[0].value ? null : value }));
-  toggle.title = say("In each tile the part of an image that excites its channel most");
-  answers.title = say("Only channels that have this image, or images of a class, among their strongest");
-  on.onchange = () => change({ patches: String(on.checked) });
-  answers.onchange = () => change({ answers: answers.value });
 
   // Of the list that the layer is in; what is beyond conv layers is in the list of all maps.
   const go = (layer, how) => change({ layer, ...(facts.listed === "maps" ? { layers: "maps" } : {}) }, how);
@@ -110,11 +96,10 @@ export const layerRow = (parent, { change }) => {
 
   return {
     /**
-     * Show the server's answer about the layers, and of a view whether patches are shown.
+     * Show the server's answer about the layers.
      * @param {any} next
-     * @param {Record<string, string>} view
      */
-    show: (next, view) => {
+    show: (next) => {
       facts = next;
       fill(
         list,
@@ -127,14 +112,6 @@ export const layerRow = (parent, { change }) => {
       mark(facts.layer);
       word = facts.steps?.word ?? word;
       steps.show(facts.steps);
-      const isOn = view.patches === "true";
-      toggle.hidden = !facts.patches;
-      on.checked = isOn;
-      answers.hidden = !facts.patches || !isOn;
-      if (facts.patches) {
-        const known = fill(answers, facts.patches.answers, view.answers ?? facts.patches.answers[0].value);
-        if (!known) answers.selectedIndex = 0;
-      }
       row.dataset.layer = facts.layer;
     },
     /**

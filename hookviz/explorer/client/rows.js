@@ -41,7 +41,7 @@ export const rows = (element, { view, fields, subject, layers, hasLook, ask, cha
   const draw = () => {
     const isListed = layers.options.some((option) => option.name === view.layer);
     if (isListed) layers = { ...layers, layer: view.layer };
-    row.show(layers, view);
+    row.show(layers);
     look?.show(layers, view);
     tree.show(layers, view, subject);
   };

@@ -3,8 +3,7 @@
 import { make } from "./shared.js";
 
 /**
- * @typedef {{value: string, says: string, icon?: string}} Option with an icon of controls.css, a small window shows
- *   that alone
+ * @typedef {{value: string, says: string}} Option
  * @param {HTMLElement} group
  * @param {(value: string) => void} choose
  */
@@ -53,12 +52,9 @@ export const segmented = (group, choose) => {
       if (told !== now) {
         told = now;
         group.replaceChildren(
-          ...options.map(({ value, says, icon }, at) => {
+          ...options.map(({ value, says }, at) => {
             const onkeydown = (/** @type {KeyboardEvent} */ event) => press(event, at);
-            const facts = { type: "button", role: "radio", onclick: () => pick(value), onkeydown };
-            if (!icon) return make("button", facts, says);
-            const drawn = make("i", { className: `icon ${icon}`, ariaHidden: "true" });
-            return make("button", { ...facts, title: says }, drawn, make("span", {}, says));
+            return make("button", { type: "button", role: "radio", onclick: () => pick(value), onkeydown }, says);
           }),
         );
       }

@@ -1,7 +1,6 @@
 // The signs on buttons, drawn: no font of the page around is needed for them.
 
 const LINES = {
-  keep: "M12 4v10m-4-4 4 4 4-4M5 19h14",
   across: "M5 5h5v5H5zM14 5h5v5h-5zM5 14h5v5H5zM14 14h5v5h-5z",
   close: "M6 6l12 12M18 6 6 18",
   back: "M19 12H5m6-6-6 6 6 6",

@@ -7,6 +7,7 @@ import { inSprite, tilePainter } from "./tiles.js";
 import { fit, GAP } from "./tiling.js";
 
 const HAIRLINE = "rgba(128, 128, 128, 0.5)";
+const MOST_COVERED = 6; // a number covers one part in so many of a tile at most
 const MOST_PIXELS = 24e6; // of the canvas, however far one zooms in
 
 /**
@@ -53,10 +54,15 @@ export const tileBoard = (find, faces, { numbered, ...bounds }) => {
     pen.font = `${size}px ${style.fontFamily}`;
     const text = String(facts.order[at]);
     const across = pen.measureText(text).width;
-    if (lie.wide < (isBeforeClass ? across + 6 : Math.max(numbered, 1.6 * across))) return;
+    const [wide, high] = [across + 6, Math.max(14, size + 2)]; // of the number's ground
+    // On small tiles those that begin a row have theirs, for the others to be counted; the rest are named
+    // above the tiles under the pointer.
+    const beginsRow = (at - lie.first) % lie.columns === 0;
+    if (!beginsRow && wide * high * MOST_COVERED > lie.wide * lie.high) return;
+    if (lie.wide < (isBeforeClass || beginsRow ? wide : Math.max(numbered, 1.6 * across))) return;
     const [x, y] = corner(at).map((side) => side + inset);
     pen.fillStyle = "rgba(0, 0, 0, 0.6)";
-    pen.fillRect(x, y, across + 6, Math.max(14, size + 2));
+    pen.fillRect(x, y, wide, high);
     pen.fillStyle = "#fff";
     pen.fillText(text, x + 3, y + Math.max(11, size - 1));
   };

@@ -2,11 +2,14 @@
 // place may come later than the explorer, and it stands elsewhere on the page.
 
 import { newest } from "./asking.js";
-import { segmented } from "./segmented.js";
 import { frame, say } from "./shared.js";
 import { layerTree } from "./tree.js";
 
-const FRAME = `<div class="tree-place"><div class="listed"></div><div class="layers"></div></div>`;
+const FRAME = `
+  <div class="tree-place">
+    <label class="switch listed" hidden><input type="checkbox" role="switch"><span>All maps</span></label>
+    <div class="layers"></div>
+  </div>`;
 
 /**
  * The tree's place.
@@ -39,18 +42,8 @@ export const treePlace = ({ ask, change, about }) => {
 
   const draw = () => {
     if (!parts || !layers) return;
-    parts.listed.show(
-      layers.listed && {
-        label: say("Layers"),
-        hint: say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks."),
-        options: [
-          { value: "conv", says: layers.hasBlocks ? say("Conv, blocks") : say("Conv") },
-          { value: "maps", says: say("All maps") },
-        ],
-        chosen: layers.listed,
-        isFixed: !layers.hasUsual,
-      },
-    );
+    parts.listed.hidden = !layers.listed;
+    Object.assign(parts.toggle, { checked: layers.listed === "maps", disabled: !layers.hasUsual });
     parts.tree.mark(layers.layer);
     questions.ask({ name: "tree" }, [subject, layers.listed], {
       answered: ({ facts }) => {
@@ -79,7 +72,10 @@ export const treePlace = ({ ask, change, about }) => {
       const tree = layerTree(find(".layers"), {
         pick: (layer) => change({ layer, ...(layers.listed === "maps" ? { layers: "maps" } : {}) }),
       });
-      parts = { element, find, tree, listed: segmented(find(".listed"), list) };
+      const [listed, toggle] = [find(".listed"), find(".listed input")];
+      listed.title = say("Conv layers, or whatever puts out maps: norms, activations, pooling, blocks.");
+      toggle.onchange = () => list(toggle.checked ? "maps" : "conv");
+      parts = { element, find, tree, listed, toggle };
       draw();
     },
     /**

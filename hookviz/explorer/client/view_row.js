@@ -18,6 +18,8 @@ const FRAME = `
         <label><span>show:</span><select data-word="top" aria-label="Channels"></select></label>
         <label><span>scale:</span><select data-word="scale" aria-label="Scale"></select></label>
         <label><span>colours:</span><select data-word="colours" aria-label="Colours"></select></label>
+        <label class="switch" hidden><input type="checkbox" role="switch"><span>What excites each</span></label>
+        <label class="of-answers" hidden><select class="answers" aria-label="Which channels"></select></label>
       </div>
     </div>
   </div>`;
@@ -45,6 +47,11 @@ export const viewRow = (parent, { change }) => {
     const name = list.previousElementSibling.textContent;
     return { word, among, list, name };
   });
+  const [toggle, on, answers] = [".switch", ".switch input", ".answers"].map(find);
+  toggle.title = say("In each tile the part of an image that excites its channel most");
+  answers.title = say("Only channels that have this image, or images of a class, among their strongest");
+  on.onchange = () => change({ patches: String(on.checked) });
+  answers.onchange = () => change({ answers: answers.value });
   const frames = find(".frame");
   const slider = find('[data-word="frame"]');
   const place = frames.querySelector("output");
@@ -55,15 +62,24 @@ export const viewRow = (parent, { change }) => {
   slider.onchange = () => change({ frame: slider.value });
 
   // What differs from what is shown without a choice; a click takes it back.
-  const chip = ({ word, list, name }) => {
-    const says = `${name} ${list.selectedOptions[0].text}`;
-    const usual = list.options[0].text;
+  const chip = (says, usual, choices) => {
     const onclick = () => {
-      change({ [word]: null });
+      change(choices);
       find(".opens").focus(); // the chip is gone
     };
     const cross = make("i", { ariaHidden: "true" }, "×");
     return make("button", { type: "button", title: say("Back to {usual}", { usual }), onclick }, says, cross);
+  };
+  const chipOf = ({ word, list, name }) =>
+    chip(`${name} ${list.selectedOptions[0].text}`, list.options[0].text, { [word]: null });
+  const patches = ({ patches: facts }, view) => {
+    const isOn = view.patches === "true";
+    toggle.hidden = !facts;
+    on.checked = isOn;
+    answers.parentElement.hidden = !facts || !isOn;
+    if (!facts) return [];
+    if (!fill(answers, facts.answers, view.answers ?? facts.answers[0].value)) answers.selectedIndex = 0;
+    return isOn ? [chip(say("What excites each"), say("All channels"), { patches: "false" })] : [];
   };
 
   return {
@@ -81,7 +97,8 @@ export const viewRow = (parent, { change }) => {
         // What a link asks for may not be there, such as the order of a pair: then it is the first.
         if (!fill(list, layers[among], view[word] ?? layers[among][0].value)) list.selectedIndex = 0;
       }
-      find(".chips").replaceChildren(...lists.filter(({ list }) => list.selectedIndex > 0).map(chip));
+      const chosen = lists.filter(({ list }) => list.selectedIndex > 0);
+      find(".chips").replaceChildren(...patches(layers, view), ...chosen.map(chipOf));
     },
     end: drop.end,
   };

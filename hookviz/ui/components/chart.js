@@ -30,6 +30,7 @@ export const drawChart = (parent, data, pick) => {
   const [figure, output, axis, over, names, svg] = ["figure", "output", ".axis", ".over", ".names", "svg"].map(find);
   const part = (kind, className, text = "") => make(kind, { className }, text);
   const count = data.labels.length;
+  const along = (at) => (100 * ((data.steps?.[at] ?? at) + 0.5)) / count; // percent
   figure.setAttribute("role", data.picks ? "group" : "img");
   figure.setAttribute("aria-label", data.alt);
   find(".unit").textContent = data.unit;
@@ -76,6 +77,11 @@ export const drawChart = (parent, data, pick) => {
         place.append(slot);
       }
     }
+    const [from, to] = [
+      at ? (along(at - 1) + along(at)) / 2 : 0,
+      at + 1 < count ? (along(at) + along(at + 1)) / 2 : 100,
+    ];
+    place.style.flexGrow = String(to - from);
     place.onpointerenter = place.onfocus = () => (output.textContent = says(at));
     place.onpointerleave = place.onblur = () => (output.textContent = "");
     if (data.picks) {
@@ -96,7 +102,7 @@ export const drawChart = (parent, data, pick) => {
           pen = "M";
           return "";
         }
-        const step = `${pen}${(100 * (at + 0.5)) / count} ${100 - 100 * share}`;
+        const step = `${pen}${along(at)} ${100 - 100 * share}`;
         pen = "L";
         return step;
       });
@@ -106,9 +112,10 @@ export const drawChart = (parent, data, pick) => {
     }),
   );
 
-  const nameOf = (label) => {
+  const nameOf = (label, at) => {
     const name = part("span", "name", label.length > MOST_LETTERS ? `…${label.slice(1 - MOST_LETTERS)}` : label);
     name.title = label;
+    if (data.steps) name.style.left = `${along(at)}%`;
     return name;
   };
   const ends = data.isScale ? [data.labels[0], data.labels.at(-1)] : ["1", String(count)];
@@ -119,6 +126,7 @@ export const drawChart = (parent, data, pick) => {
     names.classList.toggle("turned", turned);
     const listed = count <= MOST_NAMES && room > 11;
     names.classList.toggle("none", !listed);
+    names.classList.toggle("placed", listed && Boolean(data.steps));
     names.replaceChildren(
       ...(listed ? data.labels.map(nameOf) : [ends[0], data.places, ends[1]].map((text) => part("span", "name", text))),
     );

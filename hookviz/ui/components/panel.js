@@ -130,6 +130,7 @@ KINDS.image = (body, { refit, faded }) => {
         ...(next.tiles?.places ?? []).map(([left, top], at) => {
           const tag = document.createElement("span");
           tag.textContent = String(at);
+          tag.className = left === next.tiles.places[0][0] ? "first" : "";
           tag.style.left = `${100 * left}%`;
           tag.style.top = `${100 * top}%`;
           return tag;
@@ -146,7 +147,9 @@ KINDS.image = (body, { refit, faded }) => {
     fit: (wide, high) => {
       body.style.width = `${wide}px`;
       body.style.height = `${high}px`;
-      numbers.hidden = wide * (facts.tiles?.wide ?? 0) < NUMBERED;
+      const tile = wide * (facts.tiles?.wide ?? 0);
+      numbers.hidden = tile < NUMBERED;
+      numbers.classList.toggle("few", tile < 2 * NUMBERED); // the first of each row
     },
     fade,
     end: () => {

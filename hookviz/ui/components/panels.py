@@ -268,6 +268,7 @@ def _chart_facts(panel: ChartPanel, *, can_be_picked: bool) -> Facts:
         "labels": list(panel.labels),
         "places": say(panel.places),
         "isScale": panel.is_scale,
+        "steps": panel.steps.tolist() if panel.positions else None,
         "picks": can_be_picked,
         "zero": 0.0 if panel.log else max(0.0, axis.share(0.0) or 0.0),
         "ticks": [list(tick) for tick in axis.ticks],

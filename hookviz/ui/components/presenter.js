@@ -192,6 +192,7 @@ function show({ data: bytes, parentElement, setTriggerValue }) {
     const kept = slides.list();
     const on = view.isOn();
     find(".corner").hidden = on;
+    find(".corner .slides").hidden = kept.length === 0; // until then they are in the menu, and at L
     bar.hidden = !on;
     const shown = slides.at();
     rows.replaceChildren(...kept.map((slide, at) => row(slide, at, kept, shown)));

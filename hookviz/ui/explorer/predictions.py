@@ -18,6 +18,8 @@ from hookviz.ui.serving.resources import session_cache
 from hookviz.ui.state import ALL_FAMILIES, ImageChoice, choose
 
 _INPUT_PX = 76
+_ALWAYS = 2  # classes that are listed however unlikely
+_LEAST_SHARE = 0.01
 _NOUNS = {"photo": mark("photographs"), "drawn": mark("drawings")}
 
 LensLink = Callable[[int], Mapping[str, str]]
@@ -71,7 +73,7 @@ def _show_input(model_input: ModelInput, image_choice: ImageChoice) -> None:
 def _show_predictions(
     capture: Capture, model: Model, image_choice: ImageChoice, lens_link: LensLink
 ) -> None:
-    """Show the five likeliest classes as bars, with a warning for random weights."""
+    """Show the likeliest classes as bars, five at most, with a warning for random weights."""
     if model.weights.partition(",")[0] == "random":  # with or without silent channels
         st.badge(
             say("random weights: these predictions mean nothing"),
@@ -91,7 +93,8 @@ def _show_predictions(
     link = link_words()
     rows = "".join(
         _row(each, _link_attributes(link, lens_link(each.number)), is_share=is_share)
-        for each in capture.top(5)
+        for rank, each in enumerate(capture.top(5))
+        if rank < _ALWAYS or not is_share or each.share >= _LEAST_SHARE
     )
     if capture.answer.reading.question:
         st.badge(
@@ -153,10 +156,10 @@ def _offer_another(model: Model, image_choice: ImageChoice) -> None:
 def _about(capture: Capture, image_choice: ImageChoice) -> str:
     picture = capture.model_input.picture
     if picture is None:
-        return say("The five likeliest classes")
+        return say("The likeliest classes")
     height, width = picture.shape[:2]
     return say(
-        "The five highest, each with its {value}. The model sees "
+        "The highest, each with its {value}. The model sees "
         "{width}×{height} of {image_width:,}×{image_height:,} pixels.",
         value="" if capture.answer is None else capture.answer.word,
         width=width,

@@ -35,7 +35,7 @@ from hookviz.ui.run_bar import RunBar
 from hookviz.ui.serving import resources
 from hookviz.ui.serving.queue_wait import turn
 from hookviz.ui.serving.resources import class_cache, computed_once
-from hookviz.ui.state import ImageChoice, plain
+from hookviz.ui.state import ImageChoice, chosen_sample, plain
 
 _BESIDE = (1, 3)  # of the width: a picture that is drawn on, and what the lens shows
 _STOPPED = "stopped"  # the session's name for the key of the run that was stopped last
@@ -168,7 +168,9 @@ def show_lens(
         st.header(say(lens.question), anchor=False, width="content")
         st.caption(f"**{plain(say(lens.title))}** · {plain(say(lens.sentence))}")
         above = st.container(key="hv-run", width="content").empty()
-    subject = Subject(model, model_input, image_choice.image, resources.session_cache())
+    is_own = image_choice.file is None
+    image = image_choice.image if is_own else resources.decode_sample(chosen_sample())  # by title
+    subject = Subject(model, model_input, image, resources.session_cache())
     with above.container():  # a wait for a turn moves nothing below it
         part = offered_part(lens, subject)
         asked = within_link(subject) if part else subject

@@ -78,6 +78,10 @@
     const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
     // Where two views are compared, F alone flips between them while it is held.
     if (key === "f" && (event.shiftKey || !said().has("a"))) return event.repeat ? true : (toggle() ?? true);
+    if (key in OPENS && (isOn() || key === "l")) {
+      dispatchEvent(new CustomEvent("hookviz:presenter", { detail: OPENS[key] }));
+      return true;
+    }
     if (!isOn()) return false;
     if (key === "Escape") {
       // A mirror is left before the view is.
@@ -85,10 +89,6 @@
       return toggle(false) ?? true;
     }
     if (key === "r" && !event.shiftKey) return point() ?? true;
-    if (key in OPENS) {
-      dispatchEvent(new CustomEvent("hookviz:presenter", { detail: OPENS[key] }));
-      return true;
-    }
     if (!(key in STEPS)) return false;
     step(STEPS[key]);
     return true;
@@ -103,6 +103,11 @@
     true,
   );
 
+  document.addEventListener("click", ({ target }) => {
+    const opens = target instanceof HTMLElement && target.closest("[data-hv-opens]");
+    if (opens instanceof HTMLElement)
+      dispatchEvent(new CustomEvent("hookviz:presenter", { detail: opens.dataset.hvOpens }));
+  });
   addEventListener("hookviz:link", show);
   window.hookvizPresenting = { isOn, toggle, step, point, isPointing: () => !ring.hidden };
   show();

@@ -189,14 +189,13 @@ def pick_input(model: Model) -> tuple[int | None, bool]:
         for size in _SIZES
         if model.min_size <= size <= settings().max_input and size != model.preprocess.crop
     }
-    with st.expander(say("Input size and crop")):
-        label = say("Input size (trained on {crop} px)", crop=model.preprocess.crop)
-        size = linked_choice(st.selectbox, label, list(sizes), "size", first=_OWN_SIZE)
-        st.session_state["whole"] = word("whole") == "true"
-        whole = st.toggle(
-            say("Whole image"),
-            key="whole",
-            on_change=lambda: update_link(whole="true" if st.session_state["whole"] else None),
-            help=say("Models are trained on the centre of an image. This shows them all of it."),
-        )
+    label = say("Input size (trained on {crop} px)", crop=model.preprocess.crop)
+    size = linked_choice(st.selectbox, label, list(sizes), "size", first=_OWN_SIZE)
+    st.session_state["whole"] = word("whole") == "true"
+    whole = st.toggle(
+        say("Whole image"),
+        key="whole",
+        on_change=lambda: update_link(whole="true" if st.session_state["whole"] else None),
+        help=say("Models are trained on the centre of an image. This shows them all of it."),
+    )
     return sizes[size or _OWN_SIZE], whole

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from hookviz.errors import SettingError, UnknownLayerError
 from hookviz.explaining.patching.channel_mask import read_channel_mask
@@ -29,8 +30,12 @@ from hookviz.ui.state import (
 from hookviz.wording import numbers_listed
 
 
-def pick_model() -> ModelChoice:
-    """Show the choice of a model by family and name, and of its weights; return the chosen one."""
+def pick_model(settings: DeltaGenerator) -> ModelChoice:
+    """Show the choice of a model; return the chosen one.
+
+    Args:
+        settings: gets the choices of the family and of the weights.
+    """
     specs = [*user_models.specs(), *_catalog()]
     families = [ALL_FAMILIES, ON_DISK, *dict.fromkeys(spec.family for spec in specs)]
     titles_by_name = {spec.name: spec.title for spec in specs}
@@ -46,9 +51,10 @@ def pick_model() -> ModelChoice:
         stays = any(spec.title == title and _belongs(spec, family or "", title) for spec in specs)
         return {"model": title if stays else None}
 
-    family = linked_choice(
-        st.selectbox, say("Model"), families, "family", first=families[0], also=keep_model
-    )
+    with settings:
+        family = linked_choice(
+            st.selectbox, say("Family"), families, "family", first=families[0], also=keep_model
+        )
     family = family or families[0]
     listed = {spec.title: spec for spec in specs if _belongs(spec, family, chosen)}
     warn_about_link("model", [spec.title for spec in specs])
@@ -58,29 +64,28 @@ def pick_model() -> ModelChoice:
         first = next(iter(listed))
     title = linked_choice(
         st.selectbox,
-        say("Model of this family"),
+        say("Model"),
         {title: title for title in titles},
         "model",
         # not the first downloaded one: a link without a model opens the same model everywhere
         first=first,
-        label_visibility="collapsed",
         icon=_icon(listed[chosen] if chosen in listed else listed[titles[0]]),
     )
     spec = listed[title or first]
     if user_models.is_own(spec):
         st.caption(_about_own(spec))
         return ModelChoice(spec, "own", output=_pick_output())
-    weights = linked_choice(
-        st.segmented_control,
-        say("Weights"),
-        {name: say("your weights") if name == "yours" else say(name) for name in WEIGHTS},
-        "weights",
-        first="pretrained",
-        required=True,
-        label_visibility="collapsed",
-        width="stretch",
-        wrap=False,
-    )
+    with settings:
+        weights = linked_choice(
+            st.segmented_control,
+            say("Weights"),
+            {name: say("your weights") if name == "yours" else say(name) for name in WEIGHTS},
+            "weights",
+            first="pretrained",
+            required=True,
+            width="stretch",
+            wrap=False,
+        )
     st.caption(_about(spec, weights or "pretrained"))
     if weights == "yours":
         return replace(pick_own_weights(spec), output=_pick_output())

@@ -3,6 +3,8 @@
 While uploaded weights can't be used, the model before stays on the page.
 """
 
+from typing import Any
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -89,6 +91,14 @@ def remember_working(choice: ModelChoice) -> None:
     st.session_state[_WORKING] = choice
 
 
+def model_before() -> ModelChoice | None:
+    """Return the last model that worked, and say that it is shown; None without one."""
+    before: ModelChoice | None = st.session_state.get(_WORKING)
+    if before is not None:
+        _describe_before(st, before)
+    return before
+
+
 def weights_instead() -> str:
     """Return the weights in use in place of refused ones; empty if none were refused."""
     _, error_text, _ = st.session_state.get(_LAST, (None, "", 0))
@@ -101,14 +111,15 @@ def _before(choice: ModelChoice, result: DeltaGenerator) -> ModelChoice:
     before: ModelChoice | None = st.session_state.get(_WORKING)
     if before is None or before.spec.name != choice.spec.name:
         return ModelChoice(choice.spec, "yours")
-    result.caption(
-        say(
-            "Shown until then: {model} with {weights}.",
-            model=choice.spec.title,
-            weights=_weights_words(before),
-        )
-    )
+    _describe_before(result, before)
     return before
+
+
+def _describe_before(container: Any, before: ModelChoice) -> None:
+    words = _weights_words(before)
+    container.caption(
+        say("Shown until then: {model} with {weights}.", model=before.spec.title, weights=words)
+    )
 
 
 def _weights_words(choice: ModelChoice) -> str:

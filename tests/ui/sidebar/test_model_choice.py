@@ -16,7 +16,7 @@ def _families() -> None:
 
     from hookviz.ui.sidebar.model_choice import pick_model  # noqa: PLC0415
 
-    st.write(f"chosen {pick_model().spec.name}")
+    st.write(f"chosen {pick_model(st.container()).spec.name}")
 
 
 @pytest.fixture
