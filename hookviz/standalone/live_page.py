@@ -337,8 +337,7 @@ def _facts(
         "fields": [each for each in client_fields() if each["word"] in _CHOSEN],
         "languages": [language_facts(each) for each in languages()],
         "sheets": {
-            **client_sheets(),
-            "alone": client_sheets()["alone"] + sheet(CLIENT / "in_live.css"),
+            name: text + sheet(CLIENT / "in_live.css") for name, text in client_sheets().items()
         },
         "palettes": {name: palette_text(name) for name in COLORMAPS},
         "colourMaps": {
@@ -412,7 +411,10 @@ def _layer_row(
 
 def _tree(subject: Subject, names: Sequence[str]) -> dict[str, Any]:
     """Return the layers in the blocks that they are parts of, without small pictures."""
-    offered = [each for each in subject.trace.maps if each.name in set(names)]
+    trace = subject.trace
+    is_usual = {each.name for each in trace.usual}.issuperset(names)
+    listed = trace.usual if is_usual else trace.maps
+    offered = [each for each in listed if each.name in set(names)]
     facts = answer_in_languages(replace(subject, offered=offered), "tree")
     return facts | {"previews": None}
 
