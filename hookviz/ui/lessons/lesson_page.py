@@ -35,7 +35,7 @@ from hookviz.ui.state import plain
 if TYPE_CHECKING:
     from hookviz.lessons.sheet import Facts
 
-_WAITING_PX = 320  # of the image beside a question
+_WAITING_PX = 480  # of the image beside a question
 
 
 class AnswerHtml(NamedTuple):

@@ -20,7 +20,7 @@ from hookviz.ui.state import sample_image
 
 _LETTERS = "ABCDEF"
 _SIDE = 128  # cells of each map, at most
-_MOST_ALIKE = 0.85  # correlation of two maps, without signs, at which nobody tells them apart
+_MAX_CORRELATION = 0.85  # correlation of two maps, without signs, at which nobody tells them apart
 _RING = "ring"
 """Sample with edges of every direction."""
 
@@ -42,7 +42,7 @@ def tells_apart(grey: Map) -> bool:
         np.abs(same_size_map(PRESETS[name], grey))
         for name in ("vertical", "horizontal", "diagonal")
     )
-    return all(correlation(vertical, other) <= _MOST_ALIKE for other in others)
+    return all(correlation(vertical, other) <= _MAX_CORRELATION for other in others)
 
 
 @cache

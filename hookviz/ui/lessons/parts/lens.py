@@ -132,8 +132,8 @@ PART = Part(
         Option(
             "layer",
             "",
-            "The layer, for a lens that takes one, or several of which the first that is there "
-            "counts; without, the lens's own choice.",
+            "The layer, for a lens that takes one, or a list, whose first existing layer counts; "
+            "without, the lens's own choice.",
         ),
         Option(
             "settings",
