@@ -62,7 +62,9 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
         expect(page.locator(".answers button")).to_have_count(4)
         assert lies_in(settled_box(page, page.locator(".card")), window(page))
         assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
-    expect(chinese.locator(".card summary")).to_have_text("什么最能激活这个通道？")
+    expect(chinese.locator(".card summary")).to_have_text(
+        "什么最能激活 stage3.second.conv 的这个通道？"
+    )
     names = first.locator(".answers button").all_inner_texts()
     with speaking("zh_CN"):
         said = [
