@@ -176,3 +176,18 @@ def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_
     expect(teacher.locator(".card .voted")).to_have_text("1 answer")
     reveal(teacher)
     expect(first.get_by_text("You were right.")).to_be_visible()
+
+
+def test_a_riddle_fills_the_projector_and_no_other_channel_is_open_beside_it(
+    screen: Screen, server: str
+) -> None:
+    teacher = screen(WIDE)
+    begin(teacher, server, "?model=ShapesNet&channel=3&present=1")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    begin_game(teacher)
+    card, (width, height) = settled_box(teacher, teacher.locator(".card")), WIDE
+    assert card["width"] > 0.95 * width
+    assert card["height"] > 0.95 * (height - 64) - 16  # above the presenter's bar
+    expect(teacher.locator(".card summary")).to_contain_text("What excites this channel of ")
+    pictures = teacher.locator(".patches img")
+    assert settled_box(teacher, pictures.first)["height"] > height / 4
