@@ -33,7 +33,7 @@ BUNDLED = ("shapesnet", "shapesvit", "squeezenet")
 RANDOM: Mapping[str, Callable[[], nn.Module]] = {
     "resnet": lambda: ResNet(BasicBlock, [1, 1, 1, 1], num_classes=CLASSES),
     "mobilenet": lambda: MobileNetV2(CLASSES, width_mult=0.25),
-    "vgg": lambda: VGG(make_layers([8, "M", 16, "M", 16, "M"]), CLASSES),  # type: ignore[list-item]
+    "vgg": lambda: VGG(make_layers([8, "M", 16, "M", 16, "M"]), CLASSES),
     "swin": lambda: SwinTransformer([4, 4], 24, [2, 2], [3, 6], [4, 4], num_classes=CLASSES),
     "convnext": lambda: ConvNeXt(
         [CNBlockConfig(12, 24, 1), CNBlockConfig(24, None, 1)], num_classes=CLASSES
@@ -130,7 +130,10 @@ def test_means_times_weights_and_the_bias_are_the_score(name: str) -> None:
     assert second["top_mean"] == number(float(means[top]))
     assert second["top_weight"] == number(float(head.weight[target, top]))
     assert second["score"] == pytest.approx(float(scores[target]), rel=1e-4)
-    assert (second["for"], second["against"]) == ((parts > 0).sum(), (parts < 0).sum())
+    assert (second["for"], second["against"]) == (
+        int((parts > 0).sum()),
+        int((parts < 0).sum()),
+    )
 
 
 @pytest.mark.parametrize(

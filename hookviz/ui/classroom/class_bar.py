@@ -2,6 +2,7 @@
 
 from functools import partial
 from html import escape
+from typing import Any
 
 import streamlit as st
 
@@ -121,8 +122,8 @@ def _show_follower(code: str, token: str) -> None:
     )
 
 
-def _card_words() -> dict[str, str]:
-    """Return the words of a question's card on every screen."""
+def _card_words() -> dict[str, Any]:
+    """Return the words of a question's card on every screen, and those of colours by name."""
     return {
         "guess": say("What excites this channel of {layer}?"),
         "patches": say("What excites the channel most"),
