@@ -182,9 +182,12 @@ def test_a_riddle_fills_the_projector_and_no_other_channel_is_open_beside_it(
     screen: Screen, server: str
 ) -> None:
     teacher = screen(WIDE)
-    begin(teacher, server, "?model=ShapesNet&channel=3&present=1")
+    begin(teacher, server, "?model=ShapesNet&channel=3")
     teacher.get_by_role("button", name="Guess the channel").click()
     begin_game(teacher)
+    teacher.get_by_role("button", name="Present").first.dispatch_event("click")
+    teacher.locator("html.hv-presenting").wait_for()
+    at_rest(teacher)
     card, (width, height) = settled_box(teacher, teacher.locator(".card")), WIDE
     assert card["width"] > 0.95 * width
     assert card["height"] > 0.95 * (height - 64) - 16  # above the presenter's bar
