@@ -186,7 +186,7 @@ def test_a_riddle_fills_the_projector_and_no_other_channel_is_open_beside_it(
     teacher.get_by_role("button", name="Guess the channel").click()
     begin_game(teacher)
     teacher.get_by_role("button", name="Present").first.dispatch_event("click")
-    teacher.locator("html.hv-presenting").wait_for()
+    teacher.locator("html.hv-presenting").wait_for(state="attached")
     at_rest(teacher)
     card, (width, height) = settled_box(teacher, teacher.locator(".card")), WIDE
     assert card["width"] > 0.95 * width
