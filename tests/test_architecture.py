@@ -184,6 +184,7 @@ OF_SEVERAL = {
     "lenses/test_lenses_of_tokens.py",
     "lenses/test_answers.py",
     "lessons/test_every_lesson.py",
+    "lessons/test_every_network.py",
     "ui/lenses/test_every_control.py",
     "ui/test_threats.py",
 }

@@ -18,6 +18,7 @@ from hookviz.capturing.cache import ByteCache
 from hookviz.capturing.engine import capture
 from hookviz.classroom.question import Riddle, check_answers, one_line
 from hookviz.drawing import overlay
+from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.errors import ClassroomError
 from hookviz.explorer.rendering import look_of
 from hookviz.explorer.subject import Colours
@@ -165,6 +166,7 @@ def make_riddle(
     activation = capture(model, today[1], found.layer, cache=cache)[found.layer]
     grid = look_of(View(), colours, activation.values.shape[0]).draw(activation, None)
     drawn = grid.channel_pixels(found.channel)
+    ends = COLORMAPS[colours.diverging]
     return Riddle(
         patches=tuple(filter(None, (_picture(each, atlas) for each in found.strongest))),
         names=names[0] if names else (),
@@ -174,6 +176,8 @@ def make_riddle(
             "layer": found.layer,
             "channel": found.channel,
             "signed": bool((grid.stats.minimum < 0).any()),
+            "above": ends.high,
+            "below": ends.low,
         },
         map=_jpeg(_over_grey(today, drawn), _MAP),
     )

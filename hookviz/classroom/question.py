@@ -38,7 +38,8 @@ class Riddle:
         names: to choose one of; none where the class answers in its own words.
         right: the position of the right name; None without names.
         where: the network's ``model``, the ``layer``, the ``channel``, and whether the map has two
-            colours, since some of the layer is below zero (``signed``).
+            colours, since some of the layer is below zero (``signed``); their names then, those
+            of values ``above`` and ``below`` zero.
         map: the channel's map on an image, as a URL that holds its bytes.
     """
 
@@ -254,6 +255,8 @@ class Poll:
             "phase": self.phase,
             "game": question.riddle is not None,
         }
+        if question.riddle is not None:
+            view["layer"] = question.riddle.where.get("layer", "")
         if not self.is_open and question.answers:
             view["tally"] = self._tally()
         if self.phase == "revealed":

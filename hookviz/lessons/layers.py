@@ -52,6 +52,20 @@ def layer_of(scene: LessonScene, value: str) -> LayerInfo:
     return convs[round(_SHARES[value] * last) if index is None else index]
 
 
+def first_layer_of(scene: LessonScene, values: Sequence[str]) -> LayerInfo:
+    """Return the first layer that exists; see `layer_of`.
+
+    Raises:
+        UnknownLayerError: the model has none of them.
+    """
+    for value in values[:-1]:
+        try:
+            return layer_of(scene, value)
+        except UnknownLayerError:
+            continue  # a name of another network
+    return layer_of(scene, values[-1])
+
+
 def convs_of(scene: LessonScene) -> Sequence[LayerInfo]:
     """Return the conv layers in order of execution, as places among them are counted."""
     convs = scene.trace.convs

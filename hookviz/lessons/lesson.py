@@ -98,6 +98,7 @@ class Lesson:
         defaults: what the link has that opens it: ``model``, ``sample``, where the file names them.
         file: where it was read.
         number: its place among all lessons, from 1.
+        question: what the list of lessons asks.
     """
 
     slug: str
@@ -108,6 +109,13 @@ class Lesson:
     defaults: Mapping[str, str] = field(default_factory=dict)
     file: Path = Path()
     number: int = 0
+    question: str = ""
+
+    @property
+    def picture(self) -> Path | None:
+        """The JPEG file of its name beside it, for the list of lessons; None without one."""
+        picture = self.file.parent / "pictures" / f"{self.slug}.jpg"
+        return picture if picture.is_file() else None
 
 
 LARGEST = 50_000
@@ -120,6 +128,7 @@ _ANSWER = re.compile(r"[-*]\s+\[(?P<right>[ xX])\]\s*(?P<words>.*)")
 _KEYS = {
     "title": "the lesson's name",
     "summary": "one sentence on what one can do after it",
+    "question": "what the list of lessons asks",
     "minutes": "how long it takes, a whole number; 5 where it is missing",
     "model": "the model where the learner has chosen none, as the page lists it",
     "sample": "the sample image where the learner has chosen none",
@@ -167,6 +176,7 @@ def parse_lesson(text: str, file: Path, slug: str, parts: Mapping[str, Part]) ->
         slug=slug,
         title=front["title"].text,
         summary=front["summary"].text if "summary" in front else "",
+        question=front["question"].text if "question" in front else "",
         minutes=int(minutes.text),
         steps=steps,
         defaults={key: front[key].text for key in ("model", "sample") if key in front},

@@ -109,6 +109,10 @@ def _no_facts(_scene: LessonScene, _options: Options) -> dict[str, Fact]:
     return {}
 
 
+def _fits_all(_scene: LessonScene) -> bool:
+    return True
+
+
 def _no_link(_scene: LessonScene, _options: Options) -> dict[str, str]:
     return {}
 
@@ -124,6 +128,8 @@ class Part:
         facts: what the text of the same step can name in braces, computed, never typed.
         link: the page's link of what it shows, as the parameters that differ from the lesson's:
             ``layer``, ``channel``, ``cell``, ``lens`` and the like.
+        fits: whether what a lesson says of it holds for the scene's network; where it does not,
+            the lesson runs on its own network.
     """
 
     name: str
@@ -131,6 +137,7 @@ class Part:
     options: tuple[Option, ...] = ()
     facts: Callable[[LessonScene, Options], Mapping[str, Fact]] = _no_facts
     link: Callable[[LessonScene, Options], Mapping[str, str]] = _no_link
+    fits: Callable[[LessonScene], bool] = _fits_all
 
 
 def lesson_error(file: Path, line: int, message: str) -> LessonError:

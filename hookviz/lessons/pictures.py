@@ -35,7 +35,11 @@ def picture_of(scene: LessonScene) -> Pixels:
 
 def grey_of(scene: LessonScene, side: int) -> NDArray[np.float32]:
     """Return the picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` on a side."""
-    picture = picture_of(scene)
+    return brightness(picture_of(scene), side)
+
+
+def brightness(picture: Pixels, side: int) -> NDArray[np.float32]:
+    """Return a picture's brightness, 0 black to 1 white, ``(H, W)``, at most `side` on a side."""
     if max(picture.shape[:2]) > side:
         picture = resize(picture, fit_size(picture, side), Resampling.BOX)
     weights = np.array([_RED, _GREEN, _BLUE], np.float32)

@@ -42,7 +42,7 @@ from hookviz.ui.lenses.lens_choice import pick_lens
 from hookviz.ui.lenses.lens_run import show_lens
 from hookviz.ui.lessons import choosing
 from hookviz.ui.lessons.lesson_page import show_lesson, show_lessons
-from hookviz.ui.lessons.live_part import SceneChoices
+from hookviz.ui.lessons.live_part import SceneChoices, fits, lessons_own
 from hookviz.ui.link import address, settle_query
 from hookviz.ui.live import (
     drop_scale_lock,
@@ -198,7 +198,13 @@ def _show_lesson(
     """Draw a lesson in place of the network."""
     model_input = _read(image_choice, model, size=size, whole=whole)
     scene = LessonScene(model, model_input, image_choice.image, resources.session_cache())
-    show_lesson(lesson, scene, SceneChoices(image_choice, choice, size, whole))
+    choices = SceneChoices(image_choice, choice, size, whole)
+    own = None if fits(lesson, scene) else lessons_own(lesson, choices)
+    if own is None:
+        show_lesson(lesson, scene, choices)
+        return
+    with own.scene() as own_scene:
+        show_lesson(lesson, own_scene, own, instead_of=model.title)
 
 
 def _show_network(

@@ -113,6 +113,7 @@ def test_the_colours_of_a_riddle_s_map_are_the_map_s_alone() -> None:
     today = image, prepare_input(model, image, size=None, whole=False)
     grey = Colours("gray", "gray")
     riddle = make_riddle(found, None, model, ATLAS, today=today, colours=grey)
+    assert (riddle.where["above"], riddle.where["below"]) == ("white", "black")
     shown = np.asarray(picture(riddle.map)).astype(int)
     assert np.ptp(image.pixels.astype(int), axis=2).max() > 100  # the image itself has colours
     assert np.ptp(shown, axis=2).max() <= 2  # a JPEG's

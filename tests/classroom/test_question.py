@@ -50,7 +50,12 @@ def test_what_can_not_be_asked_is_told(words: str, answers: list[str], said: str
 
 
 def riddle(*names: str, right: int | None = None) -> Question:
-    return ask_riddle(Riddle(("data:patch",), names, right, {"channel": 3}, "data:map"))
+    where: dict[str, str | int] = {"channel": 3, "layer": "conv1"}
+    return ask_riddle(Riddle(("data:patch",), names, right, where, "data:map"))
+
+
+def test_a_question_about_a_channel_names_its_layer_from_the_beginning() -> None:
+    assert Poll(riddle("a", "b")).view()["layer"] == "conv1"
 
 
 def test_answers_are_counted_one_of_each_and_closing_tells_what_is_right() -> None:
@@ -109,7 +114,7 @@ def test_a_riddle_is_closed_first_and_revealed_then() -> None:
     assert poll.reveal() == {"x": True, "y": False}
     assert poll.reveal() == {}
     assert poll.view()["right"] == 1
-    assert poll.view()["where"] == {"channel": 3}
+    assert poll.view()["where"] == {"channel": 3, "layer": "conv1"}
     pictures = poll.pictures()
     assert pictures is not None
     assert pictures["map"] == "data:map"

@@ -62,7 +62,9 @@ def test_phones_guess_a_channel_by_four_names_and_have_points(screen: Screen, se
         expect(page.locator(".answers button")).to_have_count(4)
         assert lies_in(settled_box(page, page.locator(".card")), window(page))
         assert page.locator(".card").evaluate("card => card.scrollHeight - card.clientHeight") <= 1
-    expect(chinese.locator(".card summary")).to_have_text("什么最能激活这个通道？")
+    expect(chinese.locator(".card summary")).to_have_text(
+        "什么最能激活 stage3.second.conv 的这个通道？"
+    )
     names = first.locator(".answers button").all_inner_texts()
     with speaking("zh_CN"):
         said = [
@@ -174,3 +176,21 @@ def test_words_of_their_own_and_names_of_the_teacher_s_are_asked_where_there_is_
     expect(teacher.locator(".card .voted")).to_have_text("1 answer")
     reveal(teacher)
     expect(first.get_by_text("You were right.")).to_be_visible()
+
+
+def test_a_riddle_fills_the_projector_and_no_other_channel_is_open_beside_it(
+    screen: Screen, server: str
+) -> None:
+    teacher = screen(WIDE)
+    begin(teacher, server, "?model=ShapesNet&channel=3")
+    teacher.get_by_role("button", name="Guess the channel").click()
+    begin_game(teacher)
+    teacher.get_by_role("button", name="Present").first.dispatch_event("click")
+    teacher.locator("html.hv-presenting").wait_for(state="attached")
+    at_rest(teacher)
+    card, (width, height) = settled_box(teacher, teacher.locator(".card")), WIDE
+    assert card["width"] > 0.95 * width
+    assert card["height"] > 0.95 * (height - 64) - 16  # above the presenter's bar
+    expect(teacher.locator(".card summary")).to_contain_text("What excites this channel of ")
+    pictures = teacher.locator(".patches img")
+    assert settled_box(teacher, pictures.first)["height"] > height / 4

@@ -145,6 +145,8 @@ def test_who_wants_no_motion_has_the_map_at_once(page: Page, taught: Server) -> 
     """A copy is grey as the image is; a map with both signs has both colours."""
     page.goto(f"{taught}{CONVOLUTION}")
     says = page.locator(".walk .output-says")
+    expect(says).to_contain_text("blue below zero")  # it opens on edges
+    page.locator(".presets button[data-name=copy]").click()
     expect(says).to_contain_text("nowhere below zero")
     page.get_by_role("button", name="Fill the map").click()
     expect(page.locator(".walk .says")).to_contain_text("row 93, column 93")

@@ -271,6 +271,7 @@ def test_a_step_is_a_link_and_what_was_done_stays_in_the_browser(
     page.reload()
     at_step(page, lesson, 2)
     expect(dots.nth(1)).to_have_class(re.compile("done"))
+    expect(asked.locator(".reason.right")).to_be_visible()  # the answer is there again
     page.locator(".st-key-menu-sheet button").first.click()
     sheets = page.locator("[data-testid=stDownloadButton] button")
     for position, name in enumerate((f"{lesson.slug}.pdf", f"{lesson.slug}-answers.pdf")):
@@ -282,3 +283,39 @@ def test_a_step_is_a_link_and_what_was_done_stays_in_the_browser(
     other.goto(f"{taught}/?lesson=image&step=2")
     expect(other.locator("nav.steps button[aria-current]")).to_be_visible()
     expect(other.locator("nav.steps button.done")).to_have_count(0)
+
+
+def test_the_list_has_a_picture_and_a_question_for_each_and_says_where_to_start(
+    page: Page, taught: Server
+) -> None:
+    page.goto(f"{taught}/?lesson=all")
+    cards = page.locator("[data-slug]")
+    ours = [each for each in lessons() if each.question]
+    expect(cards.locator("q")).to_have_text([each.question for each in ours])
+    expect(cards.locator("img")).to_have_count(len(ours))
+    assert page.evaluate(
+        """() => [...document.querySelectorAll("*")].flatMap(
+        (each) => [...(each.shadowRoot?.querySelectorAll("[data-slug] img") ?? [])]
+        ).every((each) => each.complete && each.naturalWidth > 0)"""
+    )
+    expect(cards.first).to_contain_text("Start here")
+    expect(cards.get_by_text("Start here")).to_have_count(1)
+    page.goto(f"{taught}/?lesson=channels")
+    at_step(page, lessons()[2], 1)
+    page.goto(f"{taught}/?lesson=all")
+    expect(cards.nth(2)).to_contain_text("1 of 4 steps")
+    expect(cards.get_by_text("Start here")).to_have_count(0)
+
+
+def test_a_lesson_that_does_not_fit_the_chosen_model_runs_on_its_own(
+    page: Page, taught: Server
+) -> None:
+    page.goto(f"{taught}/?lesson=from-maps-to-a-class&step=2&model=SqueezeNet (photographs)")
+    at_step(page, lessons()[5], 2)
+    expect(page.locator(".hv-untrained")).to_contain_text("This lesson runs on ShapesNet")
+    expect(page.locator(".hv-lesson-text").first).to_contain_text("of the 128 channels")
+    page.locator("[class*=st-key-hv-live-]").get_by_role("button", name="Open in the").click()
+    expect(page).to_have_url(re.compile("model=ShapesNet"))
+    page.get_by_role("button", name="Back to the lesson").click()
+    at_step(page, lessons()[5], 2)
+    expect(page).to_have_url(re.compile("model=SqueezeNet"))

@@ -14,7 +14,7 @@ from hookviz.ui.lessons.catalog import lessons, words_of
 from tests.lessons.conftest import scene_of
 
 MOST_WORDS = 550  # with the words that explain a gradient and a correlation
-NAMES = ("SqueezeNet 1.1", "top-1", "top-5", "1×1", "3×3")
+NAMES = ("SqueezeNet 1.1", "256 numbers", "top-1", "top-5", "1×1", "3×3")
 """Digits that a text may have, since they are no figures."""
 EVERY = pytest.mark.parametrize("lesson", lessons(), ids=lambda lesson: lesson.slug)
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 from html import escape
+from typing import Any
 
 import streamlit as st
 
@@ -9,6 +10,7 @@ from hookviz.classroom.classes import classes
 from hookviz.classroom.codes import shown_code
 from hookviz.classroom.link_parameters import OF_ONE, OWN_IMAGES
 from hookviz.classroom.question import LONGEST_ANSWER, LONGEST_QUESTION, MOST, read_question
+from hookviz.drawing.colormaps import COLORMAPS
 from hookviz.errors import ClassroomError
 from hookviz.language.saying import mark, say
 from hookviz.language.speaking import current
@@ -120,14 +122,19 @@ def _show_follower(code: str, token: str) -> None:
     )
 
 
-def _card_words() -> dict[str, str]:
-    """Return the words of a question's card on every screen."""
+def _card_words() -> dict[str, Any]:
+    """Return the words of a question's card on every screen, and those of colours by name."""
     return {
-        "guess": say("What excites this channel?"),
+        "guess": say("What excites this channel of {layer}?"),
         "patches": say("What excites the channel most"),
         # filled in with the riddle's facts
         "where": say("Channel {channel} of {layer}, on today's image"),
-        "signed": say("Channel {channel} of {layer}, on today's image: red where it is excited"),
+        "signed": say(
+            "Channel {channel} of {layer}, on today's image: {above} above zero, {below} below"
+        ),
+        "colours": {
+            name: say(name) for each in COLORMAPS.values() for name in (each.low, each.high)
+        },
         "right": say("right"),
         "mine": say("your answer"),
         "all": say("class: {share}"),

@@ -81,7 +81,9 @@ const showPictures = (find, question, pictures, data) => {
   const where = question.where;
   find(".map").hidden = !(theirs.map && where);
   if (!theirs.map || !where) return;
-  const said = filled(where.signed ? data.words.signed : data.words.where, where);
+  const colours = data.words.colours;
+  const facts = { ...where, above: colours[where.above], below: colours[where.below] };
+  const said = filled(where.signed ? data.words.signed : data.words.where, facts);
   find(".map img").src = theirs.map;
   find(".map img").alt = said;
   find(".map figcaption").textContent = said;
@@ -99,7 +101,7 @@ export const drawQuestion = (find, question, { data, pictures, points, share, sh
   const { words, language } = data;
   find(".card").classList.toggle("game", question.game);
   find(".card").dataset.phase = question.phase;
-  find("summary").textContent = question.game ? words.guess : question.words;
+  find("summary").textContent = question.game ? filled(words.guess, question) : question.words;
   showPictures(find, question, pictures, data);
   const isOpen = question.phase === "open";
   const tally = question.tally ? bars(question, data, shows) : [];

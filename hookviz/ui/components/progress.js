@@ -21,3 +21,24 @@ export const keepProgress = (slug, { seen, answered }) => {
     /* as above */
   }
 };
+
+const ANSWERS = "hookviz-answers";
+
+const answers = () => {
+  try {
+    return JSON.parse(localStorage.getItem(ANSWERS) ?? "{}");
+  } catch {
+    return {};
+  }
+};
+
+// The position of the answer that was picked last, of a question by its key.
+export const answerOf = (question) => answers()[question];
+
+export const keepAnswer = (question, position) => {
+  try {
+    localStorage.setItem(ANSWERS, JSON.stringify({ ...answers(), [question]: position }));
+  } catch {
+    /* as above */
+  }
+};

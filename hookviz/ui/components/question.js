@@ -2,6 +2,7 @@
 // can try again as often as one likes.
 
 import { frame, unpacked } from "../../explorer/client/shared.js";
+import { answerOf, keepAnswer } from "./progress.js";
 
 const FRAME = `
   <section class="question">
@@ -46,6 +47,7 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
     if (index === data.picked) button.className = answer.right ? "right" : "wrong";
     button.onclick = () => {
       buttons.forEach((each) => each.setAttribute("aria-pressed", each === button));
+      keepAnswer(data.question, index);
       setTriggerValue("picked", index);
     };
     return button;
@@ -61,6 +63,9 @@ export default function ({ data: bytes, parentElement, setTriggerValue }) {
   reason.innerHTML = picked ? `<strong></strong> ${picked.why}` : "";
   if (picked) reason.firstElementChild.textContent = picked.right ? data.right : data.wrong;
   else reason.textContent = data.how;
+
+  const before = data.picked === null ? answerOf(data.question) : undefined;
+  if (before in buttons) setTriggerValue("picked", before); // of an earlier visit
 
   asked.get(answers)?.();
   const stop = answersByLetter(parentElement.host ?? parentElement, buttons);

@@ -87,6 +87,8 @@ def words_of(lesson: Lesson) -> Iterator[tuple[str, int]]:
     """Yield the texts of a lesson for translation, each with its line in the file."""
     yield lesson.title, 1
     yield lesson.summary, 1
+    if lesson.question:
+        yield lesson.question, 1
     for step in lesson.steps:
         yield step.title, step.line
         for block in step.blocks:

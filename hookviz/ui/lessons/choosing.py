@@ -17,7 +17,7 @@ from hookviz.ui.state import SILENCED, choose, choose_sample, plain
 ALL = "all"
 """The link's word for the list of lessons."""
 _PRESENT, _DEFAULTS, _LEFT = "_lesson", "_lesson-gave", "_lesson-left"  # of the session
-_OF_NETWORK = {"weights", SILENCED}  # restored on the way back to a lesson
+_OF_NETWORK = {"model", "weights", SILENCED}  # restored on the way back to a lesson
 
 
 def offer_lessons() -> None:

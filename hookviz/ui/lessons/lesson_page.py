@@ -4,8 +4,9 @@ The browser alone knows which steps are done.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
@@ -34,7 +35,7 @@ from hookviz.ui.state import plain
 if TYPE_CHECKING:
     from hookviz.lessons.sheet import Facts
 
-_WAITING_PX = 320  # of the image beside a question
+_WAITING_PX = 480  # of the image beside a question
 
 
 class AnswerHtml(NamedTuple):
@@ -46,6 +47,7 @@ class AnswerHtml(NamedTuple):
 
 
 def _show_question(
+    question: str,
     words: str,
     answers: Sequence[AnswerHtml],
     picked: int | None,
@@ -56,6 +58,7 @@ def _show_question(
     """Show a question; reasons of answers that were not picked do not leave the server.
 
     Args:
+        question: its key, by which the browser remembers the answer.
         words: the question, as HTML.
         answers: to pick from.
         picked: the position of the picked answer, if any.
@@ -69,6 +72,7 @@ def _show_question(
                 on_pick(position)
 
     data = {
+        "question": question,
         "words": words,
         "answers": [
             {"words": each.words, **(each._asdict() if position == picked else {})}
@@ -135,8 +139,13 @@ def _show_list(lessons: Sequence[Lesson], on_pick: Callable[[str], None]) -> Non
         if isinstance(slug, str) and slug in {lesson.slug for lesson in lessons}:
             on_pick(slug)
 
-    data = {"done": say("done"), "lessons": list(map(_card, lessons))}
+    data = {"done": say("done"), "first": say("Start here"), "lessons": list(map(_card, lessons))}
     mount("lesson_list", "lesson-list", data, picked=picked)
+
+
+@cache
+def _picture_url(picture: Path | None) -> str:
+    return "" if picture is None else data_url(picture.read_bytes(), "jpeg")
 
 
 def _card(lesson: Lesson) -> dict[str, Any]:
@@ -146,6 +155,8 @@ def _card(lesson: Lesson) -> dict[str, Any]:
         "number": lesson.number,
         "title": translated(lesson.title),
         "summary": translated(lesson.summary),
+        "question": translated(lesson.question) if lesson.question else "",
+        "picture": _picture_url(lesson.picture),
         "steps": count,
         "questions": [
             block.line
@@ -180,8 +191,10 @@ def show_lessons() -> None:
         _show_list(lessons(), choosing.go_to_lesson)
 
 
-def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> None:
-    """Draw the lesson's step in the link, on the scene."""
+def show_lesson(
+    lesson: Lesson, scene: LessonScene, choices: SceneChoices, *, instead_of: str = ""
+) -> None:
+    """Draw the lesson's step in the link, on the scene; `instead_of` is the chosen model."""
     number = choosing.step_of(lesson)
     step = lesson.steps[number - 1]
     _show_head(lesson, number, choices)
@@ -196,8 +209,16 @@ def show_lesson(lesson: Lesson, scene: LessonScene, choices: SceneChoices) -> No
             f'<h2 class="hv-step-title" tabindex="-1" data-step="{lesson.slug} {number}">'
             f"{_title(step, facts, lesson)}</h2>"
         )
-        if scene.model.weights == "random":
+        note = ""
+        if instead_of:
+            note = say(
+                "This lesson runs on {model}: {other} is built in another way.",
+                model=scene.model.title,
+                other=instead_of,
+            )
+        elif scene.model.weights == "random":
             note = say("These weights are random: what the text says of training is not so here.")
+        if note:
             st.html(f'<p class="hv-untrained">{escape(note)}</p>')
         if any(isinstance(block, Live) for block in step.blocks):
             words, live = st.columns([2, 3], gap="medium")
@@ -367,6 +388,7 @@ def _ask(lesson: Lesson, question: Question, facts: Mapping[str, Fact], key: str
         st.session_state[answer_key] = position
 
     _show_question(
+        answer_key,
         html(question.words),
         [
             AnswerHtml(html(answer.words), html(answer.why), answer.right)

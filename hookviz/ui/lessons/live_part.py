@@ -12,8 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 from hookviz.errors import HookVizError
 from hookviz.language.saying import say
 from hookviz.language.speaking import current
-from hookviz.lessons.lesson import Live, Step
-from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options
+from hookviz.lessons.lesson import Lesson, Live, Step
+from hookviz.lessons.part import DottedFacts, Fact, LessonScene, Options, Part
+from hookviz.models import catalog
 from hookviz.ui.lessons.catalog import part_module
 from hookviz.ui.lessons.choosing import open_in_explorer
 from hookviz.ui.lessons.picks import remembered_link, remembered_options
@@ -27,12 +28,21 @@ _FACTS_BYTES = 2000  # about what the facts of a part take
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SceneChoices:
-    """The chosen image and model; it holds no network, since Streamlit keeps it."""
+    """The chosen image and model; it holds no network, since Streamlit keeps it.
+
+    Attributes:
+        image_choice: the image.
+        choice: the model.
+        size: the side of the input; None for the model's own.
+        whole: whether the input is the whole image.
+        is_lessons_own: whether the model is the lesson's, in place of the chosen one.
+    """
 
     image_choice: ImageChoice
     choice: ModelChoice
     size: int | None
     whole: bool
+    is_lessons_own: bool = False
 
     @contextmanager
     def scene(self) -> Iterator[LessonScene]:
@@ -42,6 +52,41 @@ class SceneChoices:
             model_input = resources.prepare(model, image, size=self.size, whole=self.whole)
             cache = resources.session_cache()
             yield LessonScene(model, model_input, image, cache, size=self.size, whole=self.whole)
+
+
+def fits(lesson: Lesson, scene: LessonScene) -> bool:
+    """Return whether what the lesson says of its live parts holds for the scene's network."""
+    parts = {
+        block.part.name: block.part
+        for step in lesson.steps
+        for block in step.blocks
+        if isinstance(block, Live)
+    }
+
+    def part_fits(part: Part) -> bool:
+        try:
+            return part.fits(scene)
+        except HookVizError:
+            return False
+
+    return all(
+        scene.cached(("fits", name), partial(part_fits, part), 8) for name, part in parts.items()
+    )
+
+
+def lessons_own(lesson: Lesson, choices: SceneChoices) -> SceneChoices | None:
+    """Return the choices with the lesson's own model; None without one in the box."""
+    title = lesson.defaults.get("model")
+    specs = [spec for spec in catalog.described_models() if spec.title == title and spec.on_disk]
+    if not specs or specs[0] == choices.choice.spec:
+        return None
+    return SceneChoices(
+        choices.image_choice,
+        ModelChoice(specs[0], "pretrained"),
+        size=None,
+        whole=False,
+        is_lessons_own=True,
+    )
 
 
 def facts_of(
@@ -105,8 +150,12 @@ def show_live(choices: SceneChoices, live: Live, key: str, in_text: Options) -> 
                 icon=":material/open_in_new:",
                 key=f"open {key}",
                 type="tertiary",
-                on_click=partial(_open, link, key),
+                on_click=partial(_open, {**link, **_model_link(choices)}, key),
             )
+
+
+def _model_link(choices: SceneChoices) -> Mapping[str, str]:
+    return {"model": choices.choice.spec.title} if choices.is_lessons_own else {}
 
 
 def _open(link: Mapping[str, str], key: str) -> None:

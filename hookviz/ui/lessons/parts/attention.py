@@ -194,6 +194,7 @@ PART = Part(
     ),
     facts=_facts,
     link=_link,
+    fits=lambda scene: attending(scene, PLACES[-1]) is not None,
 )
 
 

@@ -194,6 +194,7 @@ PART = Part(
     ),
     facts=_facts,
     link=_link,
+    fits=lambda scene: len(convs_of(scene)) > 1,
 )
 
 

@@ -1,21 +1,28 @@
 """Show maps with letters, each of another kernel, to tell apart; their kernels too if wanted."""
 
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 
+import numpy as np
 import streamlit as st
 
 from hookviz.drawing.grid import make_grid
+from hookviz.images.samples import samples
 from hookviz.language.saying import say
 from hookviz.lessons.kernels import PRESETS, TITLES, Kernel, fraction_text, same_size_map
-from hookviz.lessons.layers import Map
+from hookviz.lessons.layers import Map, correlation
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
-from hookviz.lessons.pictures import grey_of
+from hookviz.lessons.pictures import brightness, grey_of
 from hookviz.markup import data_url
 from hookviz.ui.lessons.figures import grid_of
+from hookviz.ui.state import sample_image
 
 _LETTERS = "ABCDEF"
 _SIDE = 128  # cells of each map, at most
+_MAX_CORRELATION = 0.85  # correlation of two maps, without signs, at which nobody tells them apart
+_RING = "ring"
+"""Sample with edges of every direction."""
 
 
 def lettered(options: Options) -> Mapping[str, str]:
@@ -24,8 +31,24 @@ def lettered(options: Options) -> Mapping[str, str]:
 
 
 def kernel_map(scene: LessonScene, kernel: Kernel) -> Map:
-    """Return the map of a kernel on the image in grey."""
-    return same_size_map(kernel, grey_of(scene, _SIDE))
+    """Return the map of a kernel on the image in grey, or on `_RING` where no map can be told."""
+    own = grey_of(scene, _SIDE)
+    return same_size_map(kernel, own if tells_apart(own) else _ring())
+
+
+def tells_apart(grey: Map) -> bool:
+    """Return whether a picture has edges of several directions: their maps differ then."""
+    vertical, *others = (
+        np.abs(same_size_map(PRESETS[name], grey))
+        for name in ("vertical", "horizontal", "diagonal")
+    )
+    return all(correlation(vertical, other) <= _MAX_CORRELATION for other in others)
+
+
+@cache
+def _ring() -> Map:
+    ring = next(each for each in samples() if each.name == _RING)
+    return brightness(sample_image(ring).pixels, _SIDE)
 
 
 def _facts(_scene: LessonScene, options: Options) -> Mapping[str, Fact]:
@@ -73,6 +96,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     tiles = "".join(
         _tile(scene, letter, name, named=named) for letter, name in lettered(options).items()
     )
+    if not tells_apart(grey_of(scene, _SIDE)):
+        st.caption(say("Your image has edges of one direction. These are the maps of a ring."))
     with st.container(key=f"{key}-maps"):
         st.html(f'<div class="hv-lettered{" named" if named else ""}">{tiles}</div>')
 

@@ -17,7 +17,7 @@ from hookviz.drawing.grid import Grid, make_grid
 from hookviz.drawing.panels import ChartPanel
 from hookviz.errors import UnknownNameError
 from hookviz.language.saying import mark, say
-from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part
+from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.lessons.scripts import (
     Control,
     Script,
@@ -90,6 +90,8 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
     return {**run(script, scene, choices).facts, **json.loads(options.get(EDITED, "{}"))}
 
 
+_OPEN, _FOLDED = "open", "folded"
+
 PART = Part(
     name="hook-code",
     sentence=mark(
@@ -103,6 +105,12 @@ PART = Part(
             None,
             mark("A file of assets/lessons/code, without its ending, such as see."),
             _check_script,
+        ),
+        Option(
+            "code",
+            _OPEN,
+            mark("Whether the lines with the hook are open at first: open or folded."),
+            choice((_OPEN, _FOLDED)),
         ),
     ),
     facts=_facts,
@@ -121,6 +129,7 @@ _BUTTONS = 5  # values; more are a slider
 _SLIDER_PX = 150
 _FAR_APART = 100  # ratio at which the axis of a chart becomes logarithmic
 _MAP_PX = 144
+_LARGE_PX = 280  # above folded code
 
 
 def show(scene: LessonScene, options: Options, key: str) -> None:
@@ -137,11 +146,13 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
         result = run(script, scene, choices)
     if result.bars:
         _show_bars(result.bars, key)
-    _show_output(result.printed, result.pictures, key)
+    is_folded = options["code"] == _FOLDED
+    _show_output(result.printed, result.pictures, key, _LARGE_PX if is_folded else _MAP_PX)
     above = "pictures" if result.pictures else "lines"
     if result.bars:
         above = "chart"
-    _show_code(script, code, tuple(choices), above)
+    constants = tuple(choices)
+    _show_code(script, code, constants, above, is_folded=is_folded)
     with st.container(horizontal=True, vertical_alignment="center"):
         if script.needs_scene and can_run_apart(scene) and may_run_code():
             offer_to_edit(key, after_set_up(code))
@@ -218,8 +229,10 @@ def _choose(control: Control, key: str) -> Value:
     )
 
 
-def _show_code(script: Script, code: str, constants: tuple[str, ...], above: str) -> None:
-    """Show the lines with the hook, and folded below them the lines before and after.
+def _show_code(
+    script: Script, code: str, constants: tuple[str, ...], above: str, *, is_folded: bool
+) -> None:
+    """Show the lines with the hook, maybe folded, and folded below them those before and after.
 
     `above` is the kind of output above them, for which they leave room: chart, pictures or lines.
     """
@@ -228,9 +241,12 @@ def _show_code(script: Script, code: str, constants: tuple[str, ...], above: str
     if script.needs_scene:
         title = say("Set-up: your network and image")
     (_, hook), *rest = cells(after_set_up(code))
-    html = script_html(re.sub("\n{3,}", "\n\n", hook.strip()) + "\n", constants, label)
-    st.html(f'<div class="hv-script-below-{above}">{html}</div>')
-    folded = [(title, set_up_of(code))]
+    hook = re.sub("\n{3,}", "\n\n", hook.strip()) + "\n"
+    folded = [(say("The lines with the hook"), hook)] if is_folded else []
+    if not is_folded:
+        html = script_html(hook, constants, label)
+        st.html(f'<div class="hv-script-below-{above}">{html}</div>')
+    folded.append((title, set_up_of(code)))
     folded += [(say("Then: what is printed and drawn"), lines.strip() + "\n") for _, lines in rest]
     details = "".join(folded_html(lines, each) for each, lines in folded)
     st.html(f'<div class="hv-script-folds">{details}</div>')
@@ -252,28 +268,31 @@ def _show_edited(scene: LessonScene, name: str, key: str) -> None:
 
 
 def _show_output(
-    printed: tuple[str, ...], pictures: Mapping[str, NDArray[np.float32]], key: str
+    printed: tuple[str, ...],
+    pictures: Mapping[str, NDArray[np.float32]],
+    key: str,
+    width_px: int = _MAP_PX,
 ) -> None:
     """Show a script's printed lines beside its pictures."""
     with st.container(horizontal=True, gap="small"):
-        _show_pictures(pictures)
+        _show_pictures(pictures, width_px)
         if printed:
             with st.container(width="stretch", key=f"hv-printed {key}"):
                 st.code("\n".join(printed), language=None, wrap_lines=True)
 
 
-def _show_pictures(pictures: Mapping[str, NDArray[np.float32]]) -> None:
+def _show_pictures(pictures: Mapping[str, NDArray[np.float32]], width_px: int) -> None:
     """Show the maps side by side on one scale, symmetric if any value is below zero."""
     maps = {title: values for title, values in pictures.items() if title != _IMAGE}
     size = max((float(np.abs(values).max()) for values in maps.values()), default=0.0) or 1.0
     signed = any((values < 0).any() for values in maps.values())
     for title, values in pictures.items():
-        with st.container(width=_MAP_PX):
+        with st.container(width=width_px):
             grid = _grid(values, title, size, signed=signed)
-            magnified = max(1, _MAP_PX // max(values.shape))
+            magnified = max(1, width_px // max(values.shape))
             label = say(title) if title in _TITLES else title
             alt = f"{label}: {grid.legend}"
-            st.image(grid.channel_png(0, magnified), width=_MAP_PX, alt=alt)
+            st.image(grid.channel_png(0, magnified), width=width_px, alt=alt)
             span = say(
                 "{title}: from {low} to {high}",
                 title=label,

@@ -13,7 +13,7 @@ from hookviz.language.speaking import current
 from hookviz.lenses.contract.lens import Lens, LensResult
 from hookviz.lenses.contract.parameters import ClassChoice, LayerChoice
 from hookviz.lenses.contract.running import check_names, find_lens, look
-from hookviz.lessons.layers import layer_of
+from hookviz.lessons.layers import STRONGEST, first_layer_of, maps_of, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice
 from hookviz.serving.memory_reservations import pass_need
 from hookviz.ui.lenses.lens_result import PanelCallbacks, show_result
@@ -44,7 +44,12 @@ def _lens_settings(scene: LessonScene, options: Options) -> dict[str, Any]:
         chosen["layer"] = options["layer"]
     check_names(lens, (*chosen, *_split_names(options["controls"])))
     if "layer" in chosen:
-        chosen["layer"] = layer_of(scene, chosen["layer"]).name
+        chosen["layer"] = first_layer_of(scene, _split_names(chosen["layer"])).name
+    if chosen.get("channel") == STRONGEST:
+        maps = maps_of(scene, chosen["layer"])
+        channel = strongest_first(maps, 1)[0]
+        row, column = divmod(int(maps[channel].argmax()), maps.shape[2])
+        chosen |= {"channel": channel, "row": row, "column": column}
     return chosen
 
 
@@ -125,12 +130,16 @@ PART = Part(
     options=(
         Option("lens", None, "The lens's name in links, such as grad-cam.", _check_lens),
         Option(
-            "layer", "", "The layer, for a lens that takes one; without, the lens's own choice."
+            "layer",
+            "",
+            "The layer, for a lens that takes one, or a list, whose first existing layer counts; "
+            "without, the lens's own choice.",
         ),
         Option(
             "settings",
             "",
-            "Other settings of the lens, such as target=star; method=LayerCAM.",
+            "Other settings of the lens, such as target=star; method=LayerCAM. With "
+            "channel=strongest it takes the layer's strongest channel and cell.",
             _check_settings,
         ),
         Option(

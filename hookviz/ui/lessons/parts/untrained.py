@@ -206,7 +206,8 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     channel = picked_channel(key, channels, pair.most_similar)
     partner = int(pair.partners_of(tried)[channel])
     with st.container(key="hv-two-halves"):  # one below the other on a phone
-        left, right = st.columns(2)  # the grid is below the pictures that a click changes
+        left, right = st.columns(2)
+        trained_half, random_half = st.columns(2)  # both grids begin at one height
     with left:
         own, random = st.columns(2, gap="small", wrap=False)
         with own:
@@ -227,11 +228,13 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
                     )
                 )
             )
+    with right:
+        _show_chart(pair, key)
+    with trained_half:
         st.markdown("**" + say("Trained") + "**")
         alt = say("Trained channels of {layer}. A click compares one.", layer=pair.layer.name)
         mosaic(ours, alt, partial(pick_channel, key), key=f"{key} trained", height=_GRID_PX)
-    with right:
-        _show_chart(pair, key)
+    with random_half:
         st.markdown("**" + say("Random weights") + "**")
         alt = say("Channels of {layer} with random weights.", layer=pair.layer.name)
         mosaic(theirs, alt, lambda *_: None, key=f"{key} untrained", height=_GRID_PX)

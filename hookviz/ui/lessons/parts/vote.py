@@ -206,6 +206,7 @@ PART = Part(
     ),
     facts=_facts,
     link=_link,
+    fits=lambda scene: vote_of(scene) is not None,
 )
 
 

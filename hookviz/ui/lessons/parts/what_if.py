@@ -9,13 +9,14 @@ import streamlit as st
 import torch
 
 from hookviz.capturing.engine import capture
+from hookviz.capturing.layer_trace import steps_after
 from hookviz.drawing.grid import Grid, make_grid, with_channels
 from hookviz.drawing.statistics import Levels
 from hookviz.explaining.scores.adversarial import adversarial_input, class_to_make
 from hookviz.images.preprocess import check_repaints, repainted
 from hookviz.language.naming import listed_label
 from hookviz.language.saying import mark, say, say_count
-from hookviz.lessons.layers import layer_of, maps_before_and_after, moved, strongest_first
+from hookviz.lessons.layers import Map, layer_of, maps_before_and_after, moved, strongest_first
 from hookviz.lessons.part import Fact, LessonScene, Option, Options, Part, choice, whole_number
 from hookviz.lessons.pictures import brightened, noisy, shifted, turned
 from hookviz.lessons.scores import (
@@ -38,6 +39,7 @@ from hookviz.ui.lessons.picks import (
     picked,
     picked_channel,
     remember_options,
+    remembered_options,
     slide,
 )
 from hookviz.ui.state import plain
@@ -200,6 +202,7 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         facts |= {
             "layer": layer.name,
             "channels": channels,
+            "off": _off_sentence(scene, layer),
             "other_chance": chance(float(opposite.chances[before.best])),
             "other_outcome": _outcome(before, opposite),
         }
@@ -213,6 +216,14 @@ def _facts(scene: LessonScene, options: Options) -> Mapping[str, Fact]:
         }
         facts |= _moved_facts(scene, options, amount)
     return facts
+
+
+def _off_sentence(scene: LessonScene, layer: LayerInfo) -> str:
+    """Return a sentence on what a conv layer's switched-off channel puts out."""
+    kinds = {info.name: info.kind for info in scene.trace.listed}
+    if any("BatchNorm" in kinds[step.layer] for step in steps_after(scene.trace, layer.name)):
+        return say("Off means zeros before the batch norm, which makes a constant of them.")
+    return say("Off means zeros.")
 
 
 def _target_sentence(before: Scores, after: Scores, target: int | None) -> str:
@@ -326,7 +337,7 @@ def show(scene: LessonScene, options: Options, key: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(outcome)
         layer = _pick_layer(scene, options, key)
-    _show_maps(scene, changed, layer, key)
+    _show_maps(scene, options, changed, layer, key)
 
 
 def _silence(scene: LessonScene, options: Options, key: str) -> Scores:
@@ -458,7 +469,19 @@ def _pick_layer(scene: LessonScene, options: Options, key: str) -> str:
     )
 
 
-def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> None:
+def moved_back(before: Map, after: Map, columns: int) -> tuple[Map, Map]:
+    """Return the columns that maps ``(C, H, W)`` and those moved to the right have in common.
+
+    One more column at either side is left out: there the mirrored picture begins.
+    """
+    width = before.shape[-1]
+    low, high = max(0, -columns) + 1, width - max(0, columns) - 1
+    return before[..., low:high], after[..., low + columns : high + columns]
+
+
+def _show_maps(
+    scene: LessonScene, options: Options, after: ModelInput, layer: str, key: str
+) -> None:
     """Draw a layer's strongest channels before and after, in the same colours."""
     maps = maps_before_and_after(scene, after, layer)
     channels = sorted(strongest_first(np.maximum(*maps), _CHANNELS))
@@ -477,6 +500,23 @@ def _show_maps(scene: LessonScene, after: ModelInput, layer: str, key: str) -> N
                 height=_MAPS_PX,
                 chosen=channel,
             )
+    if options["change"] == _SHIFT:
+        across = after.tensor.shape[-1] / maps[0].shape[-1]
+        amount = slider_of(_SHIFT, remembered_options(key).get("amount", options["amount"])).start
+        columns = round(amount / across)
+        st.caption(
+            plain(
+                say(
+                    "All of {layer} changed by {share} of what it was; moved back by {columns} "
+                    "columns, by {back}.",
+                    layer=layer,
+                    share=percent(moved(*maps)),
+                    columns=columns,
+                    back=percent(moved(*moved_back(*maps, columns))),
+                )
+            )
+        )
+        return
     before, changed = (values[channel] for values in maps)
     st.caption(
         plain(

@@ -1,12 +1,14 @@
 import numpy as np
+import pytest
 from scipy.ndimage import correlate
 
 import hookviz
+from hookviz.images.samples import samples
 from hookviz.lessons.kernels import PRESETS
 from hookviz.lessons.lesson import Live
 from hookviz.lessons.pictures import grey_of
 from hookviz.ui.lessons.catalog import lessons
-from hookviz.ui.lessons.parts.four_maps import PART, kernel_map, lettered
+from hookviz.ui.lessons.parts.four_maps import PART, kernel_map, lettered, tells_apart
 from tests.lessons.conftest import scene_of
 from tests.ui.lessons.parts.scenes import cat, with_defaults
 
@@ -36,6 +38,17 @@ def test_all_four_maps_of_the_question_show_edges() -> None:
         strong = np.abs(values).max() / 4
         assert 0.005 < (values > strong).mean() < 0.25
         assert 0.005 < (values < -strong).mean() < 0.25
+
+
+@pytest.mark.parametrize("sample", [each.name for each in samples()])
+def test_with_every_sample_the_maps_of_upright_and_other_edges_differ(sample: str) -> None:
+    """Of stripes, checks and a rocket no map could be told from another: they get the ring's."""
+    scene = scene_of(hookviz.load_model("shapesnet"), sample)
+    maps = [np.abs(kernel_map(scene, PRESETS[name])) for name in ("vertical", "horizontal")]
+    assert np.corrcoef(maps[0].ravel(), maps[1].ravel())[0, 1] < 0.7
+    assert tells_apart(grey_of(scene, 128)) == (
+        sample not in ("rising-stripes", "checks", "rocket")
+    )
 
 
 def test_other_kernels_are_refused() -> None:

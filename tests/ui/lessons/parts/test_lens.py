@@ -22,6 +22,21 @@ def test_facts_are_what_the_lens_runs_with_and_the_link_opens_it_so() -> None:
     }
 
 
+def test_the_strongest_channel_and_cell_are_taken_of_the_first_layer_that_is_there() -> None:
+    layer = star().trace.convs[1].name
+    options = with_defaults(
+        PART,
+        lens="effective-receptive-field",
+        layer=f"features.10.expand3x3, {layer}, late",
+        settings="count=1; channel=strongest",
+    )
+    facts = PART.facts(star(), options)
+    maps = hookviz.capture(star().model, star().model_input, layer)[layer].values
+    assert facts["layer"] == layer
+    at = (int(facts["channel"]), int(facts["row"]), int(facts["column"]))
+    assert maps[at] == maps.max()
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "says"),
     [

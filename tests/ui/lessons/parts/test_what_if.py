@@ -3,12 +3,14 @@ import pytest
 import torch
 
 import hookviz
+from hookviz.capturing.inputs import prepare_input
 from hookviz.errors import HookVizError
 from hookviz.explaining.patching.channel_mask import mask_channels, read_channel_mask
 from hookviz.explaining.scores.adversarial import adversarial_input
 from hookviz.lessons.layers import layer_of, maps_before_and_after, moved
 from hookviz.lessons.part import LessonScene
 from hookviz.lessons.scores import chance as written
+from hookviz.types import Preprocess
 from hookviz.ui.lessons.parts.what_if import (
     ANYTHING,
     CHANGES,
@@ -19,6 +21,7 @@ from hookviz.ui.lessons.parts.what_if import (
     STEPS,
     changed_input,
     difference,
+    moved_back,
     slider_of,
     steps_of,
     target_of,
@@ -127,3 +130,24 @@ def test_it_is_made_any_class_in_steps_and_how_far_maps_changed_is_said() -> Non
     second = int(logits.argsort()[-2])  # for a class that the network has not got
     targets = [target_of(scene, asked) for asked in ("toaster", "5", ANYTHING)]
     assert targets == [second, 5, None]
+
+
+@pytest.mark.parametrize("columns", [-3, 0, 2])
+def test_shifted_maps_that_are_moved_back_are_those_from_before(columns: int) -> None:
+    maps = np.random.default_rng(0).normal(size=(2, 5, 12)).astype(np.float32)
+    shifted = np.roll(maps, columns, -1)
+    before, after = moved_back(maps, shifted, columns)
+    np.testing.assert_array_equal(before, after)
+    assert before.shape == (2, 5, 12 - abs(columns) - 2)
+
+
+def test_off_is_said_to_be_behind_a_batch_norm_only_where_there_is_one() -> None:
+    options = with_defaults(PART, change="silence", amount="1", layer="middle")
+    assert "before the batch norm" in str(PART.facts(star(), options)["off"])
+    network = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(5)
+    )
+    network(torch.zeros(1, 3, 16, 16))
+    model = hookviz.wrap(network.eval(), preprocess=Preprocess(16, 16), categories=[*"abcde"])
+    own = LessonScene(model, prepare_input(model, star().image), star().image)
+    assert PART.facts(own, options)["off"] == "Off means zeros."
