@@ -184,6 +184,8 @@ OF_SEVERAL = {
     "lenses/test_lenses_of_tokens.py",
     "lenses/test_answers.py",
     "lessons/test_every_lesson.py",
+    "standalone/test_channel_numbers.py",  # of scripts, which have no module in Python
+    "standalone/test_preprocessing_in_a_page.py",
     "lessons/test_every_network.py",
     "ui/lenses/test_every_control.py",
     "ui/test_threats.py",

@@ -192,6 +192,9 @@ CALLS: dict[str, Callee] = {
     "list_layers": Callee(lambda net, _: hookviz.list_layers(net, input_shape=(3, 16, 16))),
     "make_atlas": Callee(lambda net, at: atlas_of(net, at).first_patches("conv2")),
     "draw_network": Callee(lambda net, _: hookviz.draw_network(net, IMAGE).layers),
+    "save_live_page": Callee(
+        lambda net, at: hookviz.save_live_page(net, at / "net.html", samples=[picture()]).name
+    ),
     "maximize_activation": Callee(
         lambda net, _: hookviz.maximize_activation(net, CHANNEL, steps=2, method=SHORT).pictures
     ),

@@ -148,8 +148,12 @@ def save_live_page(
         ImageError: a sample can't be read.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:  # doctest: +SKIP
-    ...     hookviz.save_live_page(hookviz.load_model("shapesnet"), f"{folder}/shapes.html")
+    >>> network = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sample = "assets/samples/star.jpg"
+    ...     path = hookviz.save_live_page(network, f"{folder}/net.html", samples=sample)
+    >>> path.name
+    'net.html'
     """
     file = path_ending_in(path, _SUFFIXES, SettingError)
     check_libraries()

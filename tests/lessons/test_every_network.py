@@ -50,7 +50,7 @@ RANDOM: Mapping[str, Callable[[], nn.Module]] = {
 def scene_on(name: str) -> LessonScene:
     """The cat on a network, with a session's cache."""
     if name in RANDOM:
-        torch.manual_seed(0)
+        torch.manual_seed(5)  # 0 is what `untrained` begins at
         model = hookviz.wrap(
             RANDOM[name]().eval(),
             preprocess=Preprocess(SIDE, SIDE),

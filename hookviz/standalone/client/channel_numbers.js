@@ -244,7 +244,8 @@ export const legendOf = (limits, stats, colormap) => {
   if (nan > 1) parts.push(say("{count:,} NaN values are {colour}", ofNan));
   if (inf === 1) parts.push(say("1 infinite value is {colour}", ofInf));
   if (inf > 1) parts.push(say("{count:,} infinite values are {colour}", ofInf));
-  return say("{meaning}.", { meaning: parts.join(say("; ")) });
+  const between = say("; ");
+  return say("{meaning}.", { meaning: parts.join(between) });
 };
 
 /** A number with its thousands apart; it has three decimals at most. */
