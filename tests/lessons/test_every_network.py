@@ -88,7 +88,7 @@ def facts_on(step: Step, scene: LessonScene) -> dict[str, Fact]:
     return facts
 
 
-REFUSING = ("blind-test", "untrained")
+REFUSING = ("blind-test", "guided", "untrained")  # where nothing untrained can stand beside it
 GAP = re.compile(r"(?<![\w…–])(–|nan|inf)(?![\w–])")
 
 
