@@ -63,12 +63,15 @@ const show = async () => {
     if (Number(id) < Number(image)) return; // another one was chosen meanwhile
     pictures.set(id, { id, title, alt, width, height, crop, photograph, input });
     for (const oldest of [...pictures.keys()].slice(0, -2)) pictures.delete(oldest);
+    network.keepOnly([...pictures.keys()]); // a camera's frames would fill the memory
     image = id;
   };
   const decode = async (/** @type {Blob} */ file) => {
     const picture = await createImageBitmap(file, { premultiplyAlpha: "none" });
     if (picture.width * picture.height > MOST) throw new Error("too large");
-    return canvasOf(picture, picture.width, picture.height).canvas;
+    const { canvas } = canvasOf(picture, picture.width, picture.height);
+    picture.close();
+    return canvas;
   };
 
   const row = make("div", { className: "pictures", role: "group" });

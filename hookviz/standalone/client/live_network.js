@@ -83,6 +83,14 @@ export const startNetwork = async (blocks, page) => {
     /** Make an image the network's input: the picture that it sees, and its part of the image. */
     picture: (/** @type {string} */ image, /** @type {ImageData} */ { data, height, width }) =>
       ask("picture", { image, rgba: data, size: [height, width] }, [data.buffer]),
+    /** Forget what was put out for other images than these. */
+    keepOnly: (/** @type {string[]} */ images) => {
+      for (const key of [...kept.keys()]) {
+        if (images.includes(key.split(" ")[0])) continue;
+        kept.delete(key);
+        sizes.delete(key);
+      }
+    },
     /**
      * One of its outputs for an image.
      * @param {string} image
