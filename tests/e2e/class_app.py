@@ -51,7 +51,7 @@ async def riddle(request: Request) -> JSONResponse:
     held = classes().by_code(request.query_params["code"])
     assert held is not None
     pictures = ("data:,patch " * 2_000,) * 4
-    where: dict[str, str | int] = {"layer": "secret.layer", "channel": 7}
+    where: dict[str, str | int] = {"layer": "stage3.first.conv", "channel": 7}
     made = Riddle(pictures, ("dots", "star"), 1, where, "data:,secret map")
     held.ask(ask_riddle(made), is_first=True)
     return JSONResponse({})

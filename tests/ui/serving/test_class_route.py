@@ -160,12 +160,14 @@ def test_nothing_on_the_wire_tells_the_answer_before_it_is_revealed(
         said = "".join(heard)
         assert "patch" in said
         assert "secret" not in said
+        assert '"layer": "stage3.first.conv"' in said  # of all that it is, this is told
+        assert '"channel"' not in said
         assert '"right": 1' not in said
         assert said.count("patch patch") < 3 * 4 * 2_000  # the pictures came once to each
         await teacher.say(reveal=number)
         for seat in pupils:
             await hear(seat, lambda view: view["question"]["phase"] == "revealed")
-            assert seat.view["question"]["where"]["layer"] == "secret.layer"
+            assert seat.view["question"]["where"] == {"layer": "stage3.first.conv", "channel": 7}
             assert seat.view["question"]["tally"] == [1, 1]
         scores = [pupil.view["points"]["right"] for pupil in pupils]
         assert scores == [1, 0]
