@@ -17,7 +17,7 @@ import hookviz
 ROOT = Path(__file__).parent.parent
 EDITS = ("zero", "scale", "add", "replace", "keep")
 NEEDS_A_PERSON = {"explore"}
-NEEDS_MORE = {"lightning_callback", "linear_probe"}
+NEEDS_MORE = {"lightning_callback", "linear_probe", "save_live_page"}
 """Of these the example says in words which package it needs."""
 
 
