@@ -194,7 +194,7 @@ async def visit(
             person.model, person.layer = f"squeezenet {weights}", ""
             del person.explorer.view["layer"]
             await wait()
-            await person.run("model", tab.choose("Model of this family", _OTHER))
+            await person.run("model", tab.choose("Model", _OTHER))
             await explore(_layers("squeezenet"), 1)
         await wait()
         back = choice.choice(layers)
