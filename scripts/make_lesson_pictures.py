@@ -6,7 +6,6 @@ Each is a part of a lesson's step as the app shows it, on a light page, 480 pixe
 """
 
 import io
-from typing import NamedTuple
 
 from PIL import Image
 from playwright.sync_api import FloatRect, Page
@@ -22,20 +21,8 @@ _QUALITY = 85
 _SETTLED_MS = 4000  # for animations and the browser's own painting
 
 
-class Cut(NamedTuple):
-    """Part of a step: the step's number, its first element of a kind, and how far below that."""
-
-    step: int
-    element: str = "img, canvas"
-    down: int = 0
-
-
-CUTS = {
-    "image": Cut(2),
-    "convolution": Cut(3),
-    "reading-maps": Cut(3),
-}
-"""Where a lesson's picture is, if not at the first picture of its first step."""
+STEPS = {"image": 2, "convolution": 3, "reading-maps": 3}
+"""Which step of a lesson its picture shows, if not the first: from the first picture in it on."""
 
 
 def main() -> None:
@@ -47,25 +34,25 @@ def main() -> None:
     with serve() as server, browsing(path) as browser:
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         for lesson in lessons():
-            cut = CUTS.get(lesson.slug, Cut(1))
-            page.goto(f"{server}/?lesson={lesson.slug}&step={cut.step}")
-            picture = page.screenshot(clip=_part(page, cut), scale="css")
+            page.goto(f"{server}/?lesson={lesson.slug}&step={STEPS.get(lesson.slug, 1)}")
+            picture = page.screenshot(clip=_part(page), scale="css")
             with Image.open(io.BytesIO(picture)) as image:
                 high = round(_WIDE * image.height / image.width)
                 small = image.convert("RGB").resize((_WIDE, high), Image.Resampling.LANCZOS)
                 small.save(FOLDER / f"{lesson.slug}.jpg", quality=_QUALITY, optimize=True)
 
 
-def _part(page: Page, cut: Cut) -> FloatRect:
+def _part(page: Page) -> FloatRect:
     """Return the part of the window that a picture shows, once the step is drawn."""
     live = page.locator("[class*='st-key-hv-live-']").first
     live.wait_for()
-    live.locator(cut.element).first.wait_for()
+    picture = live.locator("img, canvas").first
+    picture.wait_for()
     page.wait_for_timeout(_SETTLED_MS)
-    whole, first = live.bounding_box(), live.locator(cut.element).first.bounding_box()
+    whole, first = live.bounding_box(), picture.bounding_box()
     assert whole is not None
     assert first is not None
-    top = first["y"] + cut.down
+    top = first["y"]
     width = whole["x"] + whole["width"] - first["x"]
     height = min(width / _SHAPE, 900 - top, whole["y"] + whole["height"] - top)
     return {"x": first["x"], "y": top, "width": width, "height": height}

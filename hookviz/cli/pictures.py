@@ -1,5 +1,6 @@
 """``hookviz grid``, ``map``, ``page`` and ``live``: draw a layer or network, save the explorer."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hookviz.atlas.files import load_atlas
 from hookviz.capturing.engine import capture
 from hookviz.capturing.list_layers import list_layers
 from hookviz.cli.options import (
+    Command,
     Row,
     destinations,
     each,
@@ -163,15 +165,28 @@ def map(  # noqa: A001 - the command's name
     _echo_saved(file, loaded, list(drawn.layers), "part", as_json=as_json)
 
 
-@click.command()
-@click.argument("image")
-@model_options
-@click.option(
+_layers_option = click.option(
     "--layers",
     "--layer",
     help="Names with commas between, or maps, as `hookviz layers --kind` lists them; "
     "convolutions by default.",
 )
+
+
+def _most_bytes_option(default: int) -> Callable[[Command], Command]:
+    return click.option(
+        "--most-bytes",
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        help="A larger page is refused.",
+    )
+
+
+@click.command()
+@click.argument("image")
+@model_options
+@_layers_option
 @click.option(
     "--sums", help="Layers, likewise, of which any cell's sum can be looked at, at more bytes."
 )
@@ -182,13 +197,7 @@ def map(  # noqa: A001 - the command's name
     help="Begin with a map of the network, each layer with its strongest channels.",
 )
 @input_options
-@click.option(
-    "--most-bytes",
-    type=click.IntRange(1),
-    default=MOST_BYTES,
-    show_default=True,
-    help="A larger page is refused.",
-)
+@_most_bytes_option(MOST_BYTES)
 @out_option(".html", "An .html file.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def page(
@@ -234,19 +243,8 @@ def page(
 @click.command()
 @click.argument("image", nargs=-1)
 @model_options
-@click.option(
-    "--layers",
-    "--layer",
-    help="Names with commas between, or maps, as `hookviz layers --kind` lists them; "
-    "convolutions by default.",
-)
-@click.option(
-    "--most-bytes",
-    type=click.IntRange(1),
-    default=MOST_LIVE_BYTES,
-    show_default=True,
-    help="A larger page is refused.",
-)
+@_layers_option
+@_most_bytes_option(MOST_LIVE_BYTES)
 @out_option(".html", "An .html file.", required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def live(

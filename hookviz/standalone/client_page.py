@@ -82,7 +82,12 @@ def packed(facts: Any) -> str:
 
 def deflated(data: bytes) -> str:
     """Return bytes deflated as ``DecompressionStream`` reads them, in base64."""
-    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
+    return in_base64(zlib.compress(data, 9))
+
+
+def in_base64(data: bytes) -> str:
+    """Return bytes as they are, in base64, as a page's blocks are written."""
+    return base64.b64encode(data).decode("ascii")
 
 
 class Halves(NamedTuple):
@@ -268,4 +273,4 @@ def page_script(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+    return in_base64(hashlib.sha256(text.encode()).digest())

@@ -5,28 +5,26 @@ to run it. What does not depend on the image is answered beforehand, in every la
 ``client/live_answers.js`` computes from the layers' values.
 """
 
-import base64
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from PIL import Image
 from torch import nn
 from torch.nn import functional
 
-from hookviz.capturing import engine
 from hookviz.capturing.inputs import prepare_input, settle_input
 from hookviz.capturing.layer_trace import LayerTrace, steps_after
 from hookviz.drawing.colormaps import COLORMAPS, GAP_LEVEL
+from hookviz.drawing.overlay import shrunk
+from hookviz.drawing.pictures import encode_jpeg
 from hookviz.errors import HookVizError, ModelError, SettingError, UnknownLayerError
 from hookviz.explaining.layers.layer_call import FollowingOp, LayerCall
 from hookviz.explorer.client_files import DARK, LIGHT, client_fields, client_sheets, sheet
-from hookviz.explorer.layers import call_words, resolve, unique_kind
+from hookviz.explorer.layers import call_words, captured, resolve, unique_kind
 from hookviz.explorer.origin import call_or_why_not, upstream_of
 from hookviz.explorer.subject import Subject, make_subject
 from hookviz.explorer.view import View
@@ -43,12 +41,18 @@ from hookviz.standalone.client_page import (
     CLIENT,
     columns,
     deflated,
+    in_base64,
     packed,
     page_html,
     page_script,
     whole_floats,
 )
-from hookviz.standalone.onnx_network import OnnxNetwork, check_libraries, export_network
+from hookviz.standalone.onnx_network import (
+    WEIGHTS_NAME,
+    OnnxNetwork,
+    check_libraries,
+    export_network,
+)
 from hookviz.standalone.recording import (
     answer_in_languages,
     call_facts,
@@ -174,14 +178,14 @@ def save_live_page(
     calls, blocks = _calls(subject, network, names, progress)
     facts["calls"] = calls
     first = {"page": packed(facts)}
-    rest = blocks | {f"sample-{at}": _base64(each.data) for at, each in enumerate(pictures)}
+    rest = blocks | {f"sample-{at}": in_base64(each.data) for at, each in enumerate(pictures)}
     rest |= {
-        "worker": _base64(page_script("live_worker.js").encode()),
-        "engine": _engine_file(SCRIPT),
-        "wasm": _engine_file(WASM),
+        "worker": in_base64(page_script("live_worker.js").encode()),
+        "engine": in_base64((ENGINE / f"{SCRIPT}.gz").read_bytes()),
+        "wasm": in_base64((ENGINE / f"{WASM}.gz").read_bytes()),
         "graph": deflated(network.graph),
         "weights": deflated(network.weights),
-        "licence": _base64((ENGINE / LICENCE).read_bytes()),
+        "licence": in_base64((ENGINE / LICENCE).read_bytes()),
     }
     page = page_html(model.title, first, rest, script_name="in_live.js", runs=True).encode()
     if len(page) > most_bytes:
@@ -197,16 +201,6 @@ def save_live_page(
     write_file(file, page, SettingError)
     progress(1.0)
     return file
-
-
-@cache
-def _engine_file(name: str) -> str:
-    """Return a file of the engine as it lies there, gzipped, in base64."""
-    return _base64((ENGINE / f"{name}.gz").read_bytes())
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode("ascii")
 
 
 def _steps_of_input(model: Model) -> Preprocess:
@@ -266,10 +260,10 @@ def _picture(source: Any) -> _Picture:
     for begins, mime in ((b"\xff\xd8", "image/jpeg"), (b"\x89PNG", "image/png")):
         if data.startswith(begins) and len(data) <= _MOST_FILE:
             return _Picture(image.name, image.name, mime, data)
-    picture, file = Image.fromarray(image.pixels), io.BytesIO()
-    picture.thumbnail((_SIDE_PX, _SIDE_PX))
-    picture.save(file, "JPEG", quality=_QUALITY)
-    return _Picture(image.name, image.name, "image/jpeg", file.getvalue())
+    small = image.pixels
+    if max(small.shape) > _SIDE_PX:
+        small = shrunk(small, _SIDE_PX)
+    return _Picture(image.name, image.name, "image/jpeg", encode_jpeg(small, quality=_QUALITY))
 
 
 def _layers(model: Model, trace: LayerTrace, layers: str | Iterable[str] | None) -> list[str]:
@@ -320,7 +314,7 @@ def _facts(
         for name, each in zip(names, outputs, strict=True)
     ]
     rows = [answer_in_languages(subject, "layers", each[0]) for each in views]
-    answer = engine.capture(subject.model, subject.model_input, ()).answer
+    answer = captured(subject, resolve(subject, views[0][0])).answer  # as the head has it
     kind = answer.reading.kind if answer is not None and network.has_scores else None
     scores = len(answer.scores) if answer is not None and kind in (*_AS_SHARES, "") else 0
     head = answer_in_languages(subject, "head")
@@ -369,8 +363,7 @@ def _facts(
         "hasScores": bool(scores),
         "hasShares": kind in _AS_SHARES,
         "isSoftmax": kind == LOGITS,
-        "weightsName": network.weights_name,
-        "size": list(subject.model_input.tensor.shape[1:]),
+        "weightsName": WEIGHTS_NAME,
         **in_every_language(
             lambda: {
                 "classes": [class_label(at, subject.model.categories) for at in range(scores)],
@@ -478,10 +471,9 @@ def _call(
             break  # nothing here computes it
         steps.append(None if address is None else network.outputs[address])
     facts = in_every_language(lambda: call_facts(call, upstream))
-    known = facts["steps"][: len(steps)]
-    facts["steps"] = [
+    facts["steps"] = [  # as many as are computed
         each | {"output": output, "isRelu": _is_relu(step)}
-        for each, output, step in zip(known, steps, call.steps, strict=False)
+        for each, output, step in zip(facts["steps"], steps, call.steps, strict=False)
     ]
     name = f"{layer.name}.weight"
     at = network.offsets.get(name)

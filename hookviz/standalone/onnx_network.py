@@ -34,7 +34,10 @@ TOLERANCE = 1e-4
 SCORES = "scores"
 """Name of the graph's output that has the class scores."""
 
-_IMAGE, _NETWORK, _WEIGHTS = "image", "network.onnx", "network.onnx.data"
+WEIGHTS_NAME = "network.onnx.data"
+"""Name of the file of weights in the graph."""
+
+_IMAGE, _NETWORK = "image", "network.onnx"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +46,7 @@ class OnnxNetwork:
 
     Attributes:
         graph: the ONNX file without its weights.
-        weights: the file of its weights.
-        weights_name: name of that file in the graph.
+        weights: the file of its weights, which the graph calls `WEIGHTS_NAME`.
         offsets: where in it the bytes of each parameter begin, by its name in the network, if they
             are there as they are.
         outputs: name of the graph's output for each output of a layer.
@@ -60,7 +62,6 @@ class OnnxNetwork:
     inputs: Mapping[str, str] = field(repr=False)
     has_scores: bool
     error: float
-    weights_name: str = _WEIGHTS
 
 
 def export_network(
@@ -81,9 +82,7 @@ def export_network(
 
     Raises:
         ModelError: the network can't be exported, or an output is not the one that PyTorch gives.
-        HookVizError: a library that this needs is missing.
     """
-    check_libraries()
     watched = _Watched(model, images[0], layers, inputs)
     program = _exported(model, watched, images[0].tensor)
     progress(0.5)
@@ -233,7 +232,7 @@ def _as_files(program: Any) -> tuple[bytes, bytes, dict[str, int]]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / _NETWORK
         program.save(file, external_data=True)
-        graph, data = file.read_bytes(), file.with_name(_WEIGHTS)
+        graph, data = file.read_bytes(), file.with_name(WEIGHTS_NAME)
         weights = data.read_bytes() if data.exists() else b""
     offsets = {}
     for each in onnx.load_from_string(graph).graph.initializer:
@@ -254,7 +253,9 @@ def _runner(graph: bytes, weights: bytes) -> _Run:
     # As in the page: no layer is merged with the one after it.
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 3
-    options.add_external_initializers_from_files_in_memory([_WEIGHTS], [weights], [len(weights)])
+    options.add_external_initializers_from_files_in_memory(
+        [WEIGHTS_NAME], [weights], [len(weights)]
+    )
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def run(image: Tensor, names: Sequence[str]) -> list[NDArray[np.float32]]:

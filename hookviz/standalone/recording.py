@@ -4,7 +4,6 @@ The results are the page's blocks: texts in base64 by their names, each of which
 when it is looked at. `record_whole` adds the map of the whole network.
 """
 
-import base64
 import io
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -57,6 +56,7 @@ from hookviz.standalone.client_page import (
     columns,
     deflated,
     halves,
+    in_base64,
     in_each_language,
     packed,
     varied,
@@ -196,8 +196,8 @@ def record_page(subject: Subject, layers: Sequence[LayerInfo], view: View) -> di
     }
     return {
         "page": packed(facts),
-        "head": base64.b64encode(head.data).decode("ascii"),
-        "photograph": base64.b64encode(photograph.data).decode("ascii"),
+        "head": in_base64(head.data),
+        "photograph": in_base64(photograph.data),
     }
 
 
@@ -353,7 +353,7 @@ def language_facts(language: str) -> dict[str, Any]:
 
 def palette_text(name: str) -> str:
     """Return RGBA of each level of a colormap, in base64."""
-    return base64.b64encode(np.ascontiguousarray(palette_of(name)).tobytes()).decode("ascii")
+    return in_base64(np.ascontiguousarray(palette_of(name)).tobytes())
 
 
 def rounded(value: Any, digits: int = 7) -> Any:

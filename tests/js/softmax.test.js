@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import test from "node:test";
-import { chanceText, softmax } from "../../hookviz/ui/components/softmax.js";
+import { softmax } from "../../hookviz/explorer/client/softmax.js";
+import { chanceText } from "../../hookviz/ui/components/softmax.js";
 
 globalThis.window ??= /** @type {any} */ ({});
 const WORDS = { share: "{share} %", less: "< {share} %", more: "> {share} %" };

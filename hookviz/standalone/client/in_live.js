@@ -3,6 +3,7 @@
 
 import { make, penOf, say } from "../../explorer/client/shared.js";
 import { blocksOf, bytesOf, textIn } from "./blocks.js";
+import { saidIn } from "./in_address.js";
 import { liveAnswers } from "./live_answers.js";
 import { startNetwork } from "./live_network.js";
 import { around, failed } from "./page_around.js";
@@ -58,7 +59,7 @@ const show = async () => {
     const pixels = penOf(canvas, { willReadFrequently: true }).getImageData(0, 0, width, height);
     const photograph = await smallFile(canvas, PHOTOGRAPH, "image/jpeg");
     const { picture, crop } = await network.picture(id, pixels);
-    const seen = inputPicture(picture, page.size.at(-1));
+    const seen = inputPicture(picture, page.preprocess.crop);
     const input = await smallFile(canvasOf(seen, seen.width, seen.height).canvas, SEEN, "image/png");
     if (Number(id) < Number(image)) return; // another one was chosen meanwhile
     pictures.set(id, { id, title, alt, width, height, crop, photograph, input });
@@ -134,7 +135,7 @@ const show = async () => {
       });
       return;
     }
-    shown.show();
+    shown?.show(); // there is none yet while the page begins
   };
   files.onchange = () => {
     openFile([...files.files]);
@@ -196,7 +197,8 @@ const show = async () => {
   }
   row.append(...thumbs, opens, camera, files, status);
 
-  const asked = Number(new URLSearchParams(location.search).get("sample") ?? 0);
+  const sampleIn = (/** @type {URLSearchParams} */ said) => Number(said.get("sample") ?? 0);
+  const asked = sampleIn(saidIn(location));
   /** @type {any} */
   let shown = null;
   await sample(page.samples[asked] ? asked : 0, "");
@@ -205,7 +207,7 @@ const show = async () => {
     image: () => image,
     spoken: speak,
     went: (said) => {
-      const next = Number(said.get("sample") ?? 0);
+      const next = sampleIn(said);
       if (page.samples[next] && next !== at) sample(next, "");
     },
   });

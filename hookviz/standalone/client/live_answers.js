@@ -1,6 +1,7 @@
 // The explorer's questions, answered from the values that the network puts out in this very page.
 
 import { say, written } from "../../explorer/client/shared.js";
+import { softmax } from "../../explorer/client/softmax.js";
 import { anyCell } from "./any_cell.js";
 import { channelFacts, LEVELS, limitsOf, statisticsOf, tileFacts } from "./channel_numbers.js";
 import { float32Text, wholeFloats } from "./halves.js";
@@ -35,19 +36,6 @@ const percent = (share) =>
     ? say("< {least:.1f} %").replace("{least:.1f}", decimal(0.1))
     : say("{share:.1f} %").replace("{share:.1f}", decimal(100 * share));
 const decimal = (/** @type {number} */ value) => value.toFixed(1).replace(".", window.hookvizPoint ?? ".");
-
-/**
- * The shares of scores.
- * @param {Float32Array} scores
- * @param {boolean} isSoftmax whether they are logits, and no shares already
- */
-export const sharesOf = (scores, isSoftmax) => {
-  if (!isSoftmax) return [...scores];
-  const most = scores.reduce((one, other) => Math.max(one, other), -Infinity);
-  const powers = Array.from(scores, (score) => Math.exp(score - most));
-  const sum = powers.reduce((one, other) => one + other, 0);
-  return powers.map((power) => power / sum);
-};
 
 /** A layer's input with zeros around it. @param {Float32Array} values @param {any} call */
 const padded = (values, { input: [channels, rows, columns], corner: [top, left], size: [height, width] }) => {
@@ -191,7 +179,8 @@ export const liveAnswers = (page, blocks, network, { bytesOf, pictureOf }) => {
     facts.classes = [];
     if (page.hasScores) {
       const names = chosen(page.classes, wanted);
-      const shares = sharesOf((await network.output(image, "scores")).values, page.isSoftmax);
+      const scores = [...(await network.output(image, "scores")).values];
+      const shares = page.isSoftmax ? softmax(scores, null).chances : scores;
       const first = [...shares.keys()].sort((one, other) => shares[other] - shares[one] || one - other);
       facts.classes = first.slice(0, CLASSES).map((number) => ({
         name: names[number],

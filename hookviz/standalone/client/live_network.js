@@ -43,17 +43,16 @@ export const startNetwork = async (blocks, page) => {
   const { weightsName, preprocess } = page;
   await ask("open", { wasm: wasm?.buffer, graph, weights, weightsName, preprocess });
 
-  /** @type {Map<string, Promise<Output>>} */
-  const kept = new Map();
-  /** @type {Map<string, number>} */
-  const sizes = new Map();
-  const keep = (/** @type {string} */ key, /** @type {number} */ size) => {
-    sizes.set(key, size);
-    let all = [...sizes.values()].reduce((sum, each) => sum + each, 0);
-    for (const [oldest, bytes] of sizes) {
+  /** @type {Map<string, {output: Promise<Output>, bytes: number}>} */
+  const kept = new Map(); // 0 bytes while it is computed
+  const weigh = (/** @type {string} */ key, /** @type {number} */ bytes) => {
+    const mine = kept.get(key);
+    if (!mine) return; // its image is gone
+    mine.bytes = bytes;
+    let all = [...kept.values()].reduce((sum, each) => sum + each.bytes, 0);
+    for (const [oldest, each] of kept) {
       if (all <= KEPT || oldest === key) break;
-      all -= bytes;
-      sizes.delete(oldest);
+      all -= each.bytes;
       kept.delete(oldest);
     }
   };
@@ -67,7 +66,7 @@ export const startNetwork = async (blocks, page) => {
     try {
       const outputs = await ask("run", { image, names });
       asked.forEach(([name, { resolve }], at) => {
-        keep(`${image} ${name}`, outputs[at].values.byteLength);
+        weigh(`${image} ${name}`, outputs[at].values.byteLength);
         resolve(outputs[at]);
       });
     } catch (error) {
@@ -86,9 +85,7 @@ export const startNetwork = async (blocks, page) => {
     /** Forget what was put out for other images than these. */
     keepOnly: (/** @type {string[]} */ images) => {
       for (const key of [...kept.keys()]) {
-        if (images.includes(key.split(" ")[0])) continue;
-        kept.delete(key);
-        sizes.delete(key);
+        if (!images.includes(key.split(" ")[0])) kept.delete(key);
       }
     },
     /**
@@ -99,7 +96,7 @@ export const startNetwork = async (blocks, page) => {
     output: (image, name) => {
       const key = `${image} ${name}`;
       const known = kept.get(key);
-      if (known) return known;
+      if (known) return known.output;
       const output = new Promise((resolve, reject) => {
         if (!waiting.has(image)) {
           waiting.set(image, new Map());
@@ -107,7 +104,7 @@ export const startNetwork = async (blocks, page) => {
         }
         waiting.get(image)?.set(name, { resolve, reject });
       });
-      kept.set(key, /** @type {Promise<Output>} */ (output));
+      kept.set(key, { output: /** @type {Promise<Output>} */ (output), bytes: 0 });
       return /** @type {Promise<Output>} */ (output);
     },
   };

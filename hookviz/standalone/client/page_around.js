@@ -110,8 +110,6 @@ export const around = (page, { ask, image = () => "", spoken = () => {}, went = 
     shown?.show(view());
   });
   return {
-    /** What the address says. */
-    said,
     write,
     /** Ask anew, as about another image. */
     show: () => shown?.show(view(), subject()),

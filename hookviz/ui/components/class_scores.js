@@ -1,8 +1,9 @@
 // The highest class scores as sliders, and what the softmax makes of them while one drags.
 
 import { frame, inSigns, make, unpacked } from "../../explorer/client/shared.js";
+import { softmax } from "../../explorer/client/softmax.js";
 import { ahead } from "./ahead.js";
-import { chanceText, softmax } from "./softmax.js";
+import { chanceText } from "./softmax.js";
 
 const QUIET = 350; // milliseconds without a key, after which the server is told
 
